@@ -23,9 +23,13 @@ def _rust_model_files_impl(ctx):
     arguments.add("--model", ctx.file.model.path)
     arguments.add("--name", ctx.attr.crate_name)
     arguments.add_all(ctx.attr.flags)
-    inputs = [ctx.file.model] + ctx.files.custom_objects
+    inputs = [ctx.file.model] + ctx.files.custom_objects + ctx.files.custom_op_files
     for file in ctx.files.custom_objects:
         arguments.add("--custom_objects", file)
+    for target, name in ctx.attr.custom_ops.items():
+        for file in target.files.to_list():
+            arguments.add("--custom_op", file, format = name + "=%s")
+            inputs.append(file)
     for flag, file in [("--features", ctx.file.recorded), ("--thresholds", ctx.file.thresholds)]:
         if file:
             arguments.add(flag, file)
@@ -51,6 +55,8 @@ def _rust_model_files_impl(ctx):
 _ATTRS = {
     "crate_name": attr.string(mandatory = True),
     "custom_objects": attr.label_list(allow_files = [".py"]),
+    "custom_op_files": attr.label_list(allow_files = True),
+    "custom_ops": attr.label_keyed_string_dict(allow_files = [".py"]),
     "flags": attr.string_list(),
     "model": attr.label(allow_single_file = True, mandatory = True),
     "recorded": attr.label(allow_single_file = [".npz"]),
@@ -88,9 +94,13 @@ def _web_model_impl(ctx):
     arguments.add("--target", "web")
     arguments.add("--quiet")
     arguments.add_all(ctx.attr.flags)
-    inputs = [ctx.file.model] + ctx.files.custom_objects
+    inputs = [ctx.file.model] + ctx.files.custom_objects + ctx.files.custom_op_files
     for file in ctx.files.custom_objects:
         arguments.add("--custom_objects", file)
+    for target, name in ctx.attr.custom_ops.items():
+        for file in target.files.to_list():
+            arguments.add("--custom_op", file, format = name + "=%s")
+            inputs.append(file)
     if ctx.file.recorded:
         arguments.add("--path_to_fv", ctx.file.recorded)
         inputs.append(ctx.file.recorded)
@@ -155,6 +165,8 @@ def rust_model(
         crate_name = None,
         flags = [],
         custom_objects = [],
+        custom_ops = {},
+        custom_op_files = [],
         web = False,
         **kwargs):
     """Makes a `rust_library` of a model, a test `<name>_test` and a program `<name>_bench`.
@@ -172,6 +184,8 @@ def rust_model(
       flags: further flags of `//converters/tf:rust_model`, such as `["--input_shape=224,224,3"]`.
       custom_objects: Python files with classes that the model file names; they run, so they also
         need `flags = ["--allow_custom_code"]`.
+      custom_ops: Python modules of operators of your own, each with its name: `domain::Name`.
+      custom_op_files: what they need beside them, such as their Rust files.
       web: whether there is an npm package.
       **kwargs: as for `rust_library`.
     """
@@ -183,6 +197,8 @@ def rust_model(
         testonly = testonly,
         crate_name = crate,
         custom_objects = custom_objects,
+        custom_op_files = custom_op_files,
+        custom_ops = custom_ops,
         recorded = features,
         flags = flags + (["--binary"] if thresholds else []),
         model = model,
@@ -233,6 +249,8 @@ def rust_model(
             testonly = testonly,
             crate_name = crate,
             custom_objects = custom_objects,
+            custom_op_files = custom_op_files,
+            custom_ops = custom_ops,
             flags = flags,
             model = model,
             recorded = features,

@@ -22,7 +22,7 @@ from converters.tf.errors import FileError, shortened
 from converters.tf.ir import budget
 from converters.tf.ir.dimensions import joined
 from converters.tf.ir.dimensions import names as named
-from converters.tf.ir.expressions import differences
+from converters.tf.ir.expressions import Size, counted, differences
 from converters.tf.ir.fixed import counted_dims, open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
@@ -120,6 +120,12 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         what = "crates without std have no confidence levels"
         advice = "leave it out, or leave out --profile=no_std"
         raise UsageError(Problem("--binary_classification", what, advice))
+    if options.most:
+        if not bare:
+            what = "crates with std take open dimensions of any size"
+            raise UsageError(Problem("--max", what, "leave it out, or pass --profile=no_std"))
+        shapes = replace(request.load.shapes, batch=request.load.shapes.batch or 1)
+        request = replace(request, load=replace(request.load, shapes=shapes))
     limit = budget.limited(_stored(request.model), lambda where: _passed(request.model, where))
     with limit, _few_searches():
         try:
@@ -217,14 +223,23 @@ def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
 
 def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:
     """Returns what a crate can't have whose dimensions are open."""
-    names = ", ".join([*open_dims(graph), *counted_dims(graph)])
+    dims, counts = open_dims(graph), counted_dims(graph)
+    bare = options.profile is Profile.NO_STD
+    unknown = [name for name, _ in options.most if name not in dims]
+    if unknown:
+        there = f"there are {', '.join(dims)}" if dims else "it leaves none open"
+        return Problem("--max", f"the model has no open dimension {unknown[0]!r}; {there}")
+    unbound = [name for name in dims if name not in dict(options.most)]
+    names = ", ".join([*(unbound if bare else dims), *counts])
     if not names:
         return None
     advice = "give the sizes with --input_shape"
-    if counted_dims(graph):
+    if counts:
         advice = "end the model before the values say how large a result is"
-    if options.profile is Profile.NO_STD:
-        what = f"a crate without std has fixed sizes, and the model leaves {names} open"
+    if bare:
+        if unbound and not counts:
+            advice = f"say how large it may be, such as --max {unbound[0]}=512, or {advice}"
+        what = f"a crate without std has fixed memory, and the model leaves {names} open"
         return Problem("--profile=no_std", what, advice)
     if options.binary:
         what = f"confidence levels are for fixed sizes, and the model leaves {names} open"
@@ -241,9 +256,6 @@ def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
 
     if options.states and options.profile is Profile.NO_STD:
         wrong("crates without std have no states", "leave it out, or leave out --profile=no_std")
-    if options.states and (dims := [*open_dims(graph), *counted_dims(graph)]):
-        what = f"states have fixed sizes, and the model leaves {', '.join(dims)} open"
-        wrong(what, "give the sizes with --input_shape")
     inputs, outputs = ({p.name: p.value for p in ps} for ps in (graph.inputs, graph.outputs))
     for given, next_ in options.states:
         for side, name, ports in (("input", given, inputs), ("output", next_, outputs)):
@@ -251,7 +263,7 @@ def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
                 wrong(f"no {side} {name!r}; there are {', '.join(ports)}")
         if given in inputs and next_ in outputs:
             a, b = inputs[given], outputs[next_]
-            if (a.dtype, a.shape) != (b.dtype, b.shape):
+            if a.dtype is not b.dtype or not _carries(a.shape, b.shape):
                 kinds = [f"{v.dtype.value} {ir.shape_text(v.shape)}" for v in (a, b)]
                 wrong(f"input {given!r} is {kinds[0]}, and output {next_!r} is {kinds[1]}")
     for names in zip(*options.states, strict=True):
@@ -262,12 +274,23 @@ def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
     return found
 
 
+def _carries(given: ir.Shape, following: ir.Shape) -> bool:
+    """Returns whether an input takes what an output of a shape is; an open size takes any."""
+    if len(given) != len(following):
+        return False
+    for a, b in zip(given, following, strict=True):
+        free = isinstance(a, Size) and a.name and not isinstance(b, ir.Batch) and not counted(b)
+        if a != b and not free:
+            return False
+    return True
+
+
 def _features(
     request: Request, graph: ir.Graph, loaded: Loaded, tolerance: float
 ) -> tuple[Features, float | None, tuple[str, ...]]:
     """Returns the features, by how much rounded weights change them, and what rounding decides."""
     if open_dims(graph):
-        graph = recorded.with_sizes(graph, request.features)
+        graph = recorded.with_sizes(graph, request.features, dict(request.options.most))
     differences: dict[int, float] = {}
 
     def draw(attempt: int) -> Features:

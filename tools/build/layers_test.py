@@ -138,7 +138,7 @@ TF2RUST: Table = {
     "load/onnx": "errors ir load load/saved_model lower lower/ops tools/codegen",
     "load/tflite": "errors ir load load/saved_model lower tools/codegen",
     "load/model": (
-        "errors load load/keras load/onnx load/saved_model load/tflite lower tools/codegen"
+        "errors ir load load/keras load/onnx load/saved_model load/tflite lower tools/codegen"
     ),
     "emit": "ir passes plan tools/codegen",
     "describe": "emit errors ir lower tools/codegen",

@@ -166,7 +166,24 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
     ) -> Result<()> {
         let (reader, out) = m.write(out)?;
         let x = reader.read(x.into())?;
-        self.compute_over(&reader, axes, x, out, self.layer.activation)
+        self.compute_over(&reader, axes, x, (out, &mut []), self.layer.activation)
+    }
+
+    /// As [`Filtered::run_over`], with scratch memory right after the output.
+    ///
+    /// # Errors
+    /// As [`Filtered::run`].
+    pub fn run_with_over<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        axes: [Axis; 2],
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+        scratch: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out, scratch) = m.write_with(out, scratch)?;
+        let x = reader.read(x.into())?;
+        self.compute_over(&reader, axes, x, (out, scratch), self.layer.activation)
     }
 
     fn compute_over<'a>(
@@ -174,7 +191,7 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
         reader: &Reader<'a>,
         axes: [Axis; 2],
         x: &[f32],
-        out: &mut [f32],
+        (out, scratch): (&mut [f32], &mut [f32]),
         activation: Activation,
     ) -> Result<()> {
         let name = self.layer.name;
@@ -188,7 +205,7 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
             ..Forward::new(sizes, filter)
         };
         forward
-            .run(x, out, &mut [], reader.parallel)
+            .run(x, out, scratch, reader.parallel)
             .map_err(at(name))
     }
 
@@ -279,7 +296,27 @@ impl Conv {
         let (reader, out) = m.write(out)?;
         let x = reader.read(x.into())?;
         let residual = reader.read(residual.into())?;
-        self.compute_over(&reader, axes, x, out, Activation::None)?;
+        self.compute_over(&reader, axes, x, (out, &mut []), Activation::None)?;
+        self.add(&reader, residual, out)
+    }
+
+    /// As [`Conv::run_add_over`], with scratch memory right after the output.
+    ///
+    /// # Errors
+    /// As [`Filtered::run`].
+    pub fn run_add_with_over<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        axes: [Axis; 2],
+        x: impl Into<Source<'a, f32>>,
+        residual: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+        scratch: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out, scratch) = m.write_with(out, scratch)?;
+        let x = reader.read(x.into())?;
+        let residual = reader.read(residual.into())?;
+        self.compute_over(&reader, axes, x, (out, scratch), Activation::None)?;
         self.add(&reader, residual, out)
     }
 

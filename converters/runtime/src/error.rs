@@ -30,7 +30,6 @@ pub enum Error {
         batch: Option<usize>,
     },
     /// An axis of an input is not as the model or another input has it.
-    #[cfg(feature = "std")]
     Shape {
         /// Name of the input.
         input: &'static str,
@@ -42,7 +41,6 @@ pub enum Error {
         wanted: Wanted,
     },
     /// An input has more or fewer elements than its shape says.
-    #[cfg(feature = "std")]
     Elements {
         /// Name of the input.
         input: &'static str,
@@ -52,7 +50,6 @@ pub enum Error {
         expected: usize,
     },
     /// The inputs are too small: nothing is left of them somewhere in the model.
-    #[cfg(feature = "std")]
     Small {
         /// What has to be larger, such as `steps - 2 must be at least 1`.
         what: &'static str,
@@ -103,7 +100,6 @@ pub enum Error {
         expected: &'static str,
     },
     /// There is not as much memory: for weights, packed weights or outputs.
-    #[cfg(feature = "std")]
     Memory {
         /// Bytes that were asked for.
         bytes: usize,
@@ -114,13 +110,14 @@ pub enum Error {
 }
 
 /// What an axis of an input was expected to have.
-#[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// So many elements.
     Exactly(usize),
     /// So many elements or more.
     AtLeast(usize),
+    /// So many elements or fewer.
+    AtMost(usize),
     /// As many elements as an axis of another input.
     As {
         /// How many that has.
@@ -139,12 +136,12 @@ pub enum Wanted {
     },
 }
 
-#[cfg(feature = "std")]
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exactly(size) => write!(f, "{size}"),
             Self::AtLeast(size) => write!(f, "at least {size}"),
+            Self::AtMost(size) => write!(f, "at most {size}"),
             Self::As { size, input, axis } => write!(f, "{size} as axis {axis} of input {input}"),
             Self::Computed { size, of } => write!(f, "{size}, which is {of}"),
         }
@@ -172,7 +169,6 @@ impl fmt::Display for Error {
                 f,
                 "input {name} has {found} elements, expected a multiple of {example}"
             ),
-            #[cfg(feature = "std")]
             Self::Shape {
                 input,
                 axis,
@@ -182,7 +178,6 @@ impl fmt::Display for Error {
                 f,
                 "axis {axis} of input {input} has {found} elements, expected {wanted}"
             ),
-            #[cfg(feature = "std")]
             Self::Elements {
                 input,
                 found,
@@ -191,7 +186,6 @@ impl fmt::Display for Error {
                 f,
                 "input {input} has {found} elements, expected {expected} for its shape"
             ),
-            #[cfg(feature = "std")]
             Self::Small { what } => write!(f, "the inputs are too small for the model: {what}"),
             Self::Output {
                 name,
@@ -214,7 +208,6 @@ impl fmt::Display for Error {
                 write!(f, "thresholds.json, byte {position}: {reason}")
             }
             Self::Plan { expected } => write!(f, "the model's memory plan: expected {expected}"),
-            #[cfg(feature = "std")]
             Self::Memory { bytes } => write!(f, "there is no memory for {bytes} bytes"),
             #[cfg(feature = "std")]
             Self::File(error) => write!(f, "weights: {error}"),

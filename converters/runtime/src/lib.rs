@@ -23,6 +23,7 @@ pub mod chain;
 pub mod chosen;
 pub mod confidence;
 pub mod conv;
+pub mod custom;
 pub mod dense;
 pub mod dtype;
 pub mod elementwise;
@@ -45,7 +46,6 @@ pub mod recurrent;
 pub mod reduce;
 pub mod resize;
 pub mod scatter;
-#[cfg(feature = "std")]
 pub mod shapes;
 pub mod softmax;
 #[cfg(feature = "std")]

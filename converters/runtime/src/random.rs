@@ -4,8 +4,7 @@ use crate::bytes::Pod;
 use crate::error::{Error, Result};
 use crate::kernels::base::adapt::Element;
 use crate::kernels::ops::random::philox::distribution::{Distribution, Normal, Uniform};
-use crate::kernels::ops::random::philox::{Philox, fill};
-use crate::kernels::ops::random::stateless::key_counter;
+use crate::kernels::ops::random::philox::{Philox, fill, key_counter};
 use crate::memory::{Memory, Slot, Source};
 
 /// Numbers of mean 0 and deviation 1, for a seed of two numbers.

@@ -4,8 +4,10 @@
 //! for each call, by a checked [`Size`].
 
 use core::ops::{Add, Mul, Sub};
+#[cfg(feature = "std")]
 use std::vec::Vec;
 
+#[cfg(feature = "std")]
 use crate::bytes::filled;
 use crate::error::{Error, Result, Wanted};
 
@@ -26,7 +28,81 @@ impl<'a, T, const RANK: usize> View<'a, T, RANK> {
     }
 }
 
+/// The elements of an output, row-major, with its shape, in memory for as many as there may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Held<T, const RANK: usize, const MOST: usize> {
+    elements: [T; MOST],
+    /// How many there are along each axis.
+    pub shape: [usize; RANK],
+}
+
+impl<T, const RANK: usize, const MOST: usize> Held<T, RANK, MOST> {
+    /// The most elements.
+    pub const MOST: usize = MOST;
+
+    /// Memory in which no element is yet.
+    #[must_use]
+    pub const fn new(value: T) -> Self
+    where
+        T: Copy,
+    {
+        Self {
+            elements: [value; MOST],
+            shape: [0; RANK],
+        }
+    }
+
+    /// The elements.
+    #[must_use]
+    pub fn data(&self) -> &[T] {
+        let len = product(&self.shape).unwrap_or(0).min(MOST);
+        self.elements.get(..len).unwrap_or_default()
+    }
+
+    /// Takes the elements of a call.
+    ///
+    /// # Errors
+    /// [`Error::Output`] if there are more than it has memory for.
+    pub fn take(&mut self, name: &'static str, from: &[T], shape: [usize; RANK]) -> Result<()>
+    where
+        T: Copy,
+    {
+        self.room(name, from.len())?.copy_from_slice(from);
+        self.shape = shape;
+        Ok(())
+    }
+
+    fn room(&mut self, name: &'static str, len: usize) -> Result<&mut [T]> {
+        self.elements.get_mut(..len).ok_or(Error::Output {
+            name,
+            found: MOST,
+            expected: len,
+        })
+    }
+}
+
+impl<const RANK: usize, const MOST: usize> Held<bool, RANK, MOST> {
+    /// As [`Held::take`], for truth values.
+    ///
+    /// # Errors
+    /// As [`Held::take`].
+    pub fn take_bools(
+        &mut self,
+        name: &'static str,
+        from: &[u8],
+        shape: [usize; RANK],
+    ) -> Result<()> {
+        let room = self.room(name, from.len())?;
+        for (to, from) in room.iter_mut().zip(from) {
+            *to = *from != 0;
+        }
+        self.shape = shape;
+        Ok(())
+    }
+}
+
 /// The elements of an output, row-major, with its shape.
+#[cfg(feature = "std")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array<T, const RANK: usize> {
     /// The elements.
@@ -35,6 +111,7 @@ pub struct Array<T, const RANK: usize> {
     pub shape: [usize; RANK],
 }
 
+#[cfg(feature = "std")]
 impl<T: Clone, const RANK: usize> Array<T, RANK> {
     /// An array of one value.
     ///
@@ -47,6 +124,7 @@ impl<T: Clone, const RANK: usize> Array<T, RANK> {
     }
 }
 
+#[cfg(feature = "std")]
 impl<T, const RANK: usize> Array<T, RANK> {
     /// Takes as many elements as a call has counted, in the memory that it has.
     ///
@@ -79,6 +157,7 @@ impl<T, const RANK: usize> Array<T, RANK> {
     }
 }
 
+#[cfg(feature = "std")]
 impl<const RANK: usize> Array<bool, RANK> {
     /// As [`Array::take`], for truth values.
     ///
@@ -112,14 +191,22 @@ pub struct Open<const N: usize> {
     found: [Option<(usize, &'static str, usize)>; N],
     /// How large each has to be at least.
     least: [usize; N],
+    /// How large each may be at most.
+    most: [usize; N],
 }
 
 impl<const N: usize> Open<N> {
     /// Dimensions that are at least this large.
     #[must_use]
     pub const fn new(least: [usize; N]) -> Self {
+        Self::within(least, [usize::MAX; N])
+    }
+
+    /// Dimensions between these bounds.
+    #[must_use]
+    pub const fn within(least: [usize; N], most: [usize; N]) -> Self {
         let found = [None; N];
-        Self { found, least }
+        Self { found, least, most }
     }
 
     /// Takes the dimensions of an input.
@@ -169,6 +256,10 @@ impl<const N: usize> Open<N> {
         let least = self.least.get(number).copied().unwrap_or(0);
         if size < least {
             return Some(Wanted::AtLeast(least));
+        }
+        let most = self.most.get(number).copied().unwrap_or(usize::MAX);
+        if size > most {
+            return Some(Wanted::AtMost(most));
         }
         let known = self.found.get_mut(number)?;
         match *known {
@@ -373,6 +464,29 @@ mod tests {
         let huge = open().learn("a", &of(&[1; 5], [usize::MAX, 3]), AXES);
         assert!(matches!(huge, Err(Error::Elements { .. })));
         assert!(open().learn("a", &of(&[], [0, 3]), AXES).is_ok());
+    }
+
+    #[test]
+    fn bounds_are_kept() {
+        let open = || Open::within([0, 1], [usize::MAX, 3]);
+        assert!(open().learn("a", &of(&[1; 6], [2, 3]), AXES).is_ok());
+        let error = open().learn("a", &of(&[1; 8], [2, 4]), AXES).unwrap_err();
+        let text = "axis 1 of input a has 4 elements, expected at most 3";
+        assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn a_result_is_held_as_far_as_there_is_memory() {
+        let mut held = Held::<i32, 2, 6>::new(7);
+        assert!(held.data().is_empty());
+        held.take("y", &[1, 2, 3, 4], [2, 2]).unwrap();
+        assert_eq!((held.data(), held.shape), (&[1, 2, 3, 4][..], [2, 2]));
+        let error = held.take("y", &[0; 7], [7, 1]).unwrap_err().to_string();
+        assert_eq!(error, "output y has room for 6 elements, expected 7");
+        assert_eq!(held.data(), [1, 2, 3, 4]);
+        let mut bools = Held::<bool, 1, 3>::new(false);
+        bools.take_bools("y", &[0, 1], [2]).unwrap();
+        assert_eq!(bools.data(), [false, true]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tools.codegen.conversion import Problem, UsageError
 
@@ -44,3 +45,36 @@ def parse_states(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
             raise UsageError(Problem(f"--state {value}", "expected INPUT=OUTPUT"))
         states.append((given, following))
     return tuple(states)
+
+
+def parse_custom_ops(values: Sequence[str]) -> tuple[tuple[str, Path], ...]:
+    """Parses `domain::Name=module.py`.
+
+    Raises:
+        UsageError: A value has another form.
+    """
+    found = []
+    for value in values:
+        name, _, path = value.partition("=")
+        if not name or not path:
+            raise UsageError(Problem(f"--custom_op {value}", "expected domain::Name=module.py"))
+        found.append((name, Path(path)))
+    return tuple(found)
+
+
+def parse_most(values: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Parses `DIMENSION=512`.
+
+    Raises:
+        UsageError: A value has another form, or two are for one dimension.
+    """
+    found: dict[str, int] = {}
+    for value in values:
+        name, _, most = value.rpartition("=")
+        if not name or not most.isdecimal() or int(most) < 1:
+            what = "expected the name of an open dimension and the most that it may be: steps=512"
+            raise UsageError(Problem(f"--max {value}", what))
+        if name in found:
+            raise UsageError(Problem(f"--max {value}", "that dimension has a bound already"))
+        found[name] = int(most)
+    return tuple(found.items())

@@ -31,7 +31,12 @@ from pathlib import Path
 from absl import flags
 
 from converters.tf.cli import supervise
-from converters.tf.cli.arguments import parse_shapes, parse_states
+from converters.tf.cli.arguments import (
+    parse_custom_ops,
+    parse_most,
+    parse_shapes,
+    parse_states,
+)
 from converters.tf.cli.output_folder import check_folder, write_folder
 from converters.tf.emit.options import (
     Options,
@@ -113,6 +118,12 @@ _BATCH = flags.DEFINE_integer(
     " whose examples meet each other",
     lower_bound=1,
 )
+_MOST = flags.DEFINE_multi_string(
+    "max",
+    [],
+    "DIMENSION=512: the most that an open dimension may be in a crate without std, whose memory is"
+    " that of the largest call",
+)
 _CODE = flags.DEFINE_bool(
     "allow_custom_code", False, "run code that the model file holds, such as lambdas"
 )
@@ -120,6 +131,12 @@ _OBJECTS = flags.DEFINE_multi_string(
     "custom_objects",
     [],
     "a Python file with classes that the model file names; needs --allow_custom_code",
+)
+_OPS = flags.DEFINE_multi_string(
+    "custom_op",
+    [],
+    "domain::Name=module.py: an operator of your own; the module, which runs, says its shapes, its"
+    " meaning in NumPy and the Rust function that the crate calls",
 )
 _STATE = flags.DEFINE_multi_string(
     "state",
@@ -237,6 +254,7 @@ def _convert() -> int:
         memdrop=_MEMDROP.value,
         binary=_BINARY.value,
         states=parse_states(_STATE.value),
+        most=parse_most(_MOST.value),
     )
     _progress("start TensorFlow")
     with _silent():
@@ -259,6 +277,7 @@ def _convert() -> int:
             tuple(Path(p) for p in _OBJECTS.value),
             _SIGNATURE.value,
             _INTEGER.value,
+            parse_custom_ops(_OPS.value),
         ),
         features=Path(_FV.value) if _FV.value else None,
         rustfmt=_rustfmt(),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from absl import flags
 
-from converters.tf.cli.arguments import parse_shapes, parse_states
+from converters.tf.cli.arguments import parse_custom_ops, parse_shapes, parse_states
 from converters.tf.emit.options import Options, RuntimeMode, WeightType
 from converters.tf.emit.single_file import crate_root, test_root
 from converters.tf.load.model import LoadOptions
@@ -24,6 +24,7 @@ _THRESHOLDS = flags.DEFINE_string("thresholds", None, "confidence levels (.json)
 _BINARY = flags.DEFINE_bool("binary", False, "turn the output into confidence levels")
 _CODE = flags.DEFINE_bool("allow_custom_code", False, "run code that the model file holds")
 _OBJECTS = flags.DEFINE_multi_string("custom_objects", [], "Python files of classes it names")
+_OPS = flags.DEFINE_multi_string("custom_op", [], "domain::Name=module.py of the user's operators")
 _TYPE = flags.DEFINE_enum_class(
     "weight_type", WeightType.FLOAT32, WeightType, "what large weights are rounded to in the file"
 )
@@ -61,6 +62,7 @@ def _main(_: Sequence[str]) -> int:
             allow_custom_code=_CODE.value,
             custom_objects=tuple(Path(p) for p in _OBJECTS.value),
             signature=_SIGNATURE.value,
+            custom_ops=parse_custom_ops(_OPS.value),
         ),
         features=Path(_FEATURES.value) if _FEATURES.value else None,
         rustfmt=_RUSTFMT.value,

@@ -6,6 +6,7 @@ import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -42,12 +43,19 @@ _MOST_ELEMENTS = 1 << 28
 _TOLERANCE = 1e-3
 
 
-def with_sizes(graph: ir.Graph, path: Path | None) -> ir.Graph:
+def with_sizes(
+    graph: ir.Graph, path: Path | None, most: Mapping[str, int] = MappingProxyType({})
+) -> ir.Graph:
     """Returns a graph with numbers for its open dimensions: those of a file, or typical ones.
 
+    Args:
+        graph: The graph.
+        path: The file; without one, typical sizes are taken.
+        most: The most that a dimension may be, by its name.
+
     Raises:
-        FeaturesError: The file can't be read, its arrays contradict each other or the model, or
-            the model takes no typical size.
+        FeaturesError: The file can't be read, its arrays contradict each other or the model or are
+            larger than they may be, or the model takes no typical size.
     """
     if path is not None:
         arrays = _arrays(path)
@@ -60,13 +68,18 @@ def with_sizes(graph: ir.Graph, path: Path | None) -> ir.Graph:
         if problems:
             raise FeaturesError.of(problems)
         try:
-            return fixed(graph, sizes_of(graph, {n: arrays[k] for n, k in keys.items()}))
+            sizes = sizes_of(graph, {n: arrays[k] for n, k in keys.items()})
+            for name, size in sizes.items():
+                if size > most.get(name, size):
+                    raise ValueError(f"{name} is {size}, and may be {most[name]} at most")
+            return fixed(graph, sizes)
         except ValueError as err:
             raise FeaturesError(Problem(str(path), str(err))) from err
     names = open_dims(graph)
     for least in _SIZES:
         try:
-            return fixed(graph, {name: least + place for place, name in enumerate(names)})
+            sizes = {name: least + place for place, name in enumerate(names)}
+            return fixed(graph, {n: min(size, most.get(n, size)) for n, size in sizes.items()})
         except ValueError:
             continue
     what = f"the model takes no inputs whose {', '.join(names)} are {least}"

@@ -42,6 +42,8 @@ _PART = 60
 # Layers that one generated function makes, at most: several hundred take the compiler minutes.
 _GROUP = 128
 THRESHOLDS = '{"dirty": {"bottom": 0.0, "low": 0.0, "medium": 0.0, "high": 0.0}}\n'
+# The module with the operators of the user.
+CUSTOM = "custom"
 # What the skeleton of a model imports, whatever its layers are.
 _SKELETON = (
     "bytes::filled",
@@ -62,8 +64,9 @@ _SKELETON_NO_STD = (
 )
 # What it imports besides where dimensions are open, where one is computed of others, and what not.
 _OPEN = frozenset(["shapes::Array", "shapes::Extent", "shapes::Open", "shapes::View"])
+_OPEN_NO_STD = frozenset(["shapes::Extent", "shapes::Held", "shapes::Open", "shapes::View"])
 _SUMS = frozenset(["shapes::Size", "shapes::agree"])
-_NOT_OPEN = frozenset(["bytes::filled", "ports::examples"])
+_NOT_OPEN = frozenset(["bytes::filled", "dtype::DType", "ports::examples"])
 # What the functions of blocks name.
 _BLOCKS = frozenset(["error::Error", "memory::Memory"])
 
@@ -104,6 +107,7 @@ class _Part:
     name: str
     doc: str
     lines: Sequence[Code]
+    timed: Sequence[Code]
     # Whether it reads what depends on open dimensions.
     s: bool
 
@@ -117,8 +121,15 @@ class _Part:
 
     @property
     def call(self) -> Code:
-        arguments = [*(["x"] if self.x else []), *(["s"] if self.s else []), "m"]
-        return code(f"self.{self.name}({', '.join(arguments)})?;")
+        return code(f"self.{self.name}({', '.join(self._arguments)})?;")
+
+    @property
+    def timed_call(self) -> Code:
+        return code(f"self.{self.name}_timed({', '.join([*self._arguments, 'times'])})?;")
+
+    @property
+    def _arguments(self) -> list[str]:
+        return [*(["x"] if self.x else []), *(["s"] if self.s else []), "m"]
 
 
 def _name(kind: Kind, codes: Iterable[Code]) -> bool:
@@ -159,17 +170,26 @@ def crate_files(
     values = _values(text, graph, options)
     templates = dict(_RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD)
     if text.opened is not None:
-        templates |= _RUST_FILES_OPEN
+        bare = options.profile is Profile.NO_STD
+        templates |= _RUST_FILES_OPEN_NO_STD if bare else _RUST_FILES_OPEN
         values["recorded"] = _recorded(graph, features)
     if text.blocks:
         templates["src/blocks.rs"] = "blocks.rs.j2"
+        if options.profile is Profile.STD:
+            templates["src/blocks/profile.rs"] = "blocks_profile.rs.j2"
     rust = {path: render(env, template, values) for path, template in templates.items()}
+    own = _own_modules(graph)
+    if own:
+        rust[f"src/{CUSTOM}/mod.rs"] = render(
+            env, "custom.rs.j2", values | {"modules": sorted(own)}
+        )
     rust["tests/npz/mod.rs"] = (_TEMPLATES / "npz.rs").read_text("utf-8")
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
     if options.runtime is RuntimeMode.INCLUDE:
         for path, source in _runtime(values, rust.values()).items():
             rust[f"src/runtime/{path}"] = _formatted(source, rustfmt) if rustfmt else source
+    rust |= {f"src/{CUSTOM}/{module}.rs": text for module, text in own.items()}
     files = {path: content.encode() for path, content in rust.items()}
     files["Cargo.toml"] = render(env, "Cargo.toml.j2", values).encode()
     files["README.md"] = render(env, "README.md.j2", values).encode()
@@ -198,6 +218,7 @@ def _formatted(text: str, rustfmt: str) -> str:
 _RUST_FILES = {
     "src/lib.rs": "lib.rs.j2",
     "src/model.rs": "model.rs.j2",
+    "src/model/profile.rs": "profile.rs.j2",
     "src/places.rs": "places.rs.j2",
     "src/weights.rs": "weights.rs.j2",
     "tests/golden.rs": "golden_test.rs.j2",
@@ -212,6 +233,13 @@ _RUST_FILES_OPEN = {
     "benches/benchmarks.rs": "benchmarks_open.rs.j2",
 }
 
+# The same of crates without std.
+_RUST_FILES_OPEN_NO_STD = {
+    "src/model.rs": "model_open_no_std.rs.j2",
+    "src/places.rs": "places_open.rs.j2",
+    "tests/golden.rs": "golden_test_open_no_std.rs.j2",
+}
+
 _RUST_FILES_NO_STD = {
     "src/lib.rs": "lib.rs.j2",
     "src/model.rs": "model_no_std.rs.j2",
@@ -219,6 +247,12 @@ _RUST_FILES_NO_STD = {
     "src/weights.rs": "weights.rs.j2",
     "tests/golden.rs": "golden_test_no_std.rs.j2",
 }
+
+
+def _own_modules(graph: ir.Graph) -> dict[str, str]:
+    """Returns the Rust modules of the user's operators, by name."""
+    ops = [node.op for node in graph.all_nodes()]
+    return {op.own.module: op.own.source for op in ops if isinstance(op, ir.Custom)}
 
 
 def features_arrays(graph: ir.Graph, features: Features) -> dict[str, ir.Array]:
@@ -266,6 +300,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "name": one_line(graph.name).replace("`", "'"),
         "m": _model_values(text, deliver),
         "std": std,
+        "custom": bool(_own_modules(graph)),
         "public": _public(std, text.binary is not None, text.opened is not None),
         "open": text.opened and text.opened.view(),
         "linked": options.runtime is RuntimeMode.CRATE,
@@ -305,6 +340,7 @@ def _model_values(text: ModelText, deliver: Sequence[Code]) -> dict[str, Any]:
         "uses_batch": _name(Kind.BATCH, calls),
         "uses_memory": bool(calls) or _name(Kind.MEMORY, deliver),
         "calls": calls,
+        "timed_calls": [part.timed_call for part in parts] or text.timed,
         "parts": parts,
         "groups": _groups(text),
         "blocks": text.blocks,
@@ -325,7 +361,7 @@ def _import_values(text: ModelText, std: bool, deliver: Sequence[Code]) -> dict[
     if text.binary:
         skeleton |= {"confidence::BinaryModelResult", "confidence::Thresholds"}
     if text.opened is not None:
-        skeleton = (skeleton | _OPEN) - _NOT_OPEN
+        skeleton = (skeleton | (_OPEN if std else _OPEN_NO_STD)) - _NOT_OPEN
         if text.opened.sums:
             skeleton |= _SUMS
     codes = [*text.lines, *(f.value for f in text.fields), *deliver]
@@ -378,8 +414,8 @@ def _state_values(text: ModelText, options: Options) -> dict[str, Any]:
     """Returns what the templates name of what steps carry on."""
     if not options.states:
         return {"states": []}
-    inputs = {port.name: PortView(port) for port in text.inputs}
-    outputs = {port.name: PortView(port) for port in text.outputs}
+    inputs = {port.name: _view(port, text.opened) for port in text.inputs}
+    outputs = {port.name: _view(port, text.opened) for port in text.outputs}
     return {
         "states": [{"given": inputs.pop(a), "next": outputs.pop(b)} for a, b in options.states],
         "step_inputs": list(inputs.values()),
@@ -424,11 +460,11 @@ def _depends(options: Options) -> str:
 def _public(std: bool, binary: bool, opened: bool) -> dict[str, Sequence[str]]:
     """Returns the types of the runtime that users of the crate see, by module."""
     public: dict[str, Sequence[str]] = {"error": ["Error"]}
-    if not std:
-        return {"dtype": ["DType"], **public}
     if opened:
         public["error"] = ["Error", "Wanted"]
-        public["shapes"] = ["Array", "View"]
+        public["shapes"] = ["Array" if std else "Held", "View"]
+    if not std:
+        return public if opened else {"dtype": ["DType"], **public}
     if binary:
         public["confidence"] = ["BinaryModelResult", "Confidence", "ScanPrediction", "Thresholds"]
     return {"engine": ["Workspace"], **public, "ports": ["Port"]}
@@ -483,12 +519,16 @@ def _parts(text: ModelText) -> list[_Part]:
     size = -(-len(text.lines) // count)
     parts = []
     for i in range(count):
-        lines = text.lines[i * size : (i + 1) * size]
+        lines, timed = (part[i * size : (i + 1) * size] for part in (text.lines, text.timed))
         layers = [name.name for line in lines for name in line.names(Kind.FIELD)]
         ends = f", `{layers[0]}` to `{layers[-1]}`" if layers else ""
         parts.append(
             _Part(
-                f"part_{i + 1}", f"Part {i + 1} of {count}{ends}.", lines, text.opened is not None
+                f"part_{i + 1}",
+                f"Part {i + 1} of {count}{ends}.",
+                lines,
+                timed,
+                text.opened is not None,
             )
         )
     return parts

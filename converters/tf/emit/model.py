@@ -15,6 +15,7 @@ from converters.tf.emit.ops.registry import OPS
 from converters.tf.emit.options import Options, Profile
 from converters.tf.emit.port_text import PortText
 from converters.tf.emit.statements import MEMORY, Code, Kind, Name, code
+from converters.tf.emit.timed import label, timed
 from converters.tf.emit.weights import WeightFile, lay_out, packed_constants, rust_type
 from converters.tf.ir.sizes import elements, is_fixed
 from converters.tf.passes.rounded import WeightType
@@ -34,6 +35,7 @@ class ModelText:
         fields: Layers.
         slots: Places of tensors.
         lines: Statements of a run.
+        timed: The same with the times of their layers.
         blocks: Repeated parts.
         uses: What layers and statements import, as paths below the runtime.
         needs: Files below the runtime that they need and do not name.
@@ -50,6 +52,7 @@ class ModelText:
     fields: tuple[Field, ...]
     slots: tuple[SlotName, ...]
     lines: tuple[Code, ...]
+    timed: tuple[Code, ...]
     blocks: tuple[Block, ...]
     uses: frozenset[str]
     needs: frozenset[str]
@@ -105,7 +108,7 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
     rounded = options.weight_type is not WeightType.FLOAT32
     weights = lay_out(graph, packed_constants(graph) if std else (), rounded)
     input_keys, output_keys = feature_keys(graph)
-    opened = Opened.of(plan)
+    opened = Opened.of(plan, dict(options.most))
     scope = Scope()
     inputs = []
     expressions: dict[ir.Value, Code] = {}
@@ -118,7 +121,8 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
             slice_of = code("of_bools({})", slice_of, use=["bytes::of_bools"])
         expressions[port.value] = slice_of
     context = Context(plan, weights, expressions, OPS)
-    lines = [line for step in plan.steps for line in context.statements(step)]
+    found = [(line, label(step.node)) for step in plan.steps for line in context.statements(step)]
+    lines, labels = [line for line, _ in found], [name for _, name in found]
     scope = Scope()
     made = {value: node for node in graph.nodes for value in node.outputs}
     outputs = []
@@ -153,6 +157,7 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
         fields=tuple(_with_blocks(context.fields, blocks)),
         slots=slots,
         lines=tuple(_calls(lines, blocks)),
+        timed=tuple(timed(lines, labels, blocks)),
         blocks=blocks,
         uses=uses,
         needs=frozenset[str]().union(*(c.needs for c in codes)),
@@ -226,7 +231,9 @@ _TYPES = frozenset(
 )
 
 # What they import or declare besides where dimensions are open.
-_OPEN_TYPES = frozenset(["Array", "Extent", "Open", "Places", "Size", "Sizes", "View", "Wanted"])
+_OPEN_TYPES = frozenset(
+    ["Array", "Extent", "Held", "Open", "Places", "Size", "Sizes", "View", "Wanted"]
+)
 
 
 def _crate_name(name: str) -> str:

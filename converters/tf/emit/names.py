@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tools.codegen.names import Scope, field_name, words
 
-# Names of the module that the fields and constants live in.
-_TAKEN_FIELDS = ("engine", "weights", "m", "x", "b", "new", "run", "p", "w")
+# Names of the module that the fields and constants live in, and of what its functions are given: a
+# layer that a call makes is a variable there.
+_TAKEN_FIELDS = ("engine", "weights", "m", "x", "b", "s", "new", "run", "p", "times", "w")
 _LONGEST = 48
 
 

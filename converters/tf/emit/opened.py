@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from converters.tf import ir
 from converters.tf.emit.context import SlotName
@@ -11,7 +14,7 @@ from converters.tf.emit.names import snake
 from converters.tf.emit.port_text import PortText
 from converters.tf.emit.statements import Code, Kind, Name
 from converters.tf.emit.weights import rust_type
-from converters.tf.ir.expressions import Atom, Floor, Size, Unknown, counted
+from converters.tf.ir.expressions import Atom, Floor, Size, Unknown, counted, size_at
 from converters.tf.ir.fixed import counted_dims, open_dims
 from converters.tf.ir.sizes import numbers
 from converters.tf.plan.arena import Plan, region
@@ -49,6 +52,7 @@ class Opened:
         regions: The expression of each region's first byte, by its name, and of the end.
         sizes: Fields of the places with sizes that are not products.
         slots: Fields with the places of tensors.
+        most: The most that each open dimension may be, in a crate without std.
     """
 
     plan: Plan
@@ -57,6 +61,7 @@ class Opened:
     regions: list[tuple[str, str]] = field(default_factory=list)
     sizes: list[Computed] = field(default_factory=list)
     slots: list[Computed] = field(default_factory=list)
+    most: Mapping[str, int] = field(default_factory=dict)
     _names: Scope = field(default_factory=Scope)
     _most: dict[str, str] = field(default_factory=dict)
     _known: dict[Size, str] = field(default_factory=dict)
@@ -65,14 +70,20 @@ class Opened:
     _computed: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, plan: Plan) -> Opened | None:
-        """Returns what is open in a plan, or nothing if only the batch is."""
+    def of(cls, plan: Plan, most: Mapping[str, int] = MappingProxyType({})) -> Opened | None:
+        """Returns what is open in a plan, or nothing if only the batch is.
+
+        Args:
+            plan: The plan.
+            most: The most that each dimension may be, by its name, in a crate without std.
+        """
         found, counts = open_dims(plan.graph), counted_dims(plan.graph)
         if not found and not counts:
             return None
         taken = _TAKEN.union(str(region(index)) for index in range(len(plan.regions)))
         scope = Scope(taken)
         opened = cls(plan, {name: scope.unique(_wish(name)) for name in found})
+        opened.most = most
         opened.counts = {name: scope.unique(_wish(name)) for name in counts}
         opened._variables = opened.dims | opened.counts
         opened._names = Scope(taken.union(opened._variables.values()))
@@ -124,6 +135,7 @@ class Opened:
                 "label": one_line(label),
                 "read": name in self._read,
                 "computed": name in self._computed,
+                "most": self.most.get(label),
             }
             for label, name in self.dims.items()
         ]
@@ -144,8 +156,25 @@ class Opened:
             "sizes": sizes,
             "slots": self.slots,
             "regions": self.regions,
+            "arena": self.largest(self._arena) if self.most else 0,
         }
         return {"dims": dims, "counts": counts, **parts}
+
+    def largest(self, size: Callable[[Mapping[str, int]], int]) -> int:
+        """Returns the most that a size is where each open dimension is 1 or the most it may be.
+
+        A size that is larger in between is refused by the call: it asks for the memory it needs.
+        """
+        corners = itertools.product(*((1, self.most[name]) for name in self.dims))
+        return max(0, *(size(dict(zip(self.dims, corner, strict=True))) for corner in corners))
+
+    def elements(self, shape: ir.Shape) -> int:
+        """Returns the most elements of a shape without batch."""
+        return self.largest(lambda at: math.prod(max(0, size_at(d, at)) for d in numbers(shape)))
+
+    def _arena(self, sizes: Mapping[str, int]) -> int:
+        """Returns the bytes of the workspace for open dimensions."""
+        return sum(max(size_at(s, sizes) for s in region) for region in self.plan.regions)
 
     @property
     def sums(self) -> bool:
@@ -266,6 +295,8 @@ class OpenPort:
         checks: Axes of an input whose sizes are computed, each with its expression and its text.
         dims: The same in terms of `sizes` and of the places `s`, for an output.
         counted: Whether the call counts how many elements it has, for an output.
+        most: The most elements, in a crate without std.
+        beyond: A shape of which one dimension is 1 more than the most it may be, for an input.
     """
 
     def __init__(self, port: PortText, opened: Opened) -> None:
@@ -290,6 +321,15 @@ class OpenPort:
         ]
         self.dims = [_dim(dim, opened) for dim in port.full] if port.source else []
         self.counted = any(map(counted, numbers(port.full))) if port.source else False
+        self.most = opened.elements(port.full) if opened.most else 0
+        self.beyond = _beyond(port.full, opened) if opened.most and not port.source else []
+
+
+def _beyond(shape: ir.Shape, opened: Opened) -> list[int]:
+    if not any(isinstance(d, Size) and d.name for d in shape):
+        return []
+    above = {name: most + 1 for name, most in opened.most.items()}
+    return [size_at(d, above) for d in numbers(shape)]
 
 
 def _axis(dim: ir.Dim, names: Sequence[str]) -> str:

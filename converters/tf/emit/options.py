@@ -67,6 +67,7 @@ class Options:
         tolerance: Largest difference of the generated tests, absolute and relative.
         thresholds: Content of `thresholds.json`, or nothing for the stub.
         states: Pairs of an input and the output that it is in the next step.
+        most: Open dimensions of a crate without std, each with the most that it may be.
         from_environment: Whether the compiler finds the weights and the thresholds by the
             environment variables `MODEL_WEIGHTS` and `MODEL_THRESHOLDS`, and not in the folder.
     """
@@ -85,6 +86,7 @@ class Options:
     tolerance: float = 1e-5
     thresholds: str = ""
     states: tuple[tuple[str, str], ...] = ()
+    most: tuple[tuple[str, int], ...] = ()
     from_environment: bool = False
 
     def weights_for(self, size: int) -> WeightsMode:

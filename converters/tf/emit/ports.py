@@ -120,9 +120,10 @@ def deliver_lines(text: ModelText, slice_of: str) -> list[Code]:
     """
     lines = []
     for p in text.outputs:
-        if text.opened is not None and any(map(counted, numbers(p.full))):
+        opened = text.opened
+        if opened is not None and (opened.most or any(map(counted, numbers(p.full)))):
             method = "take_bools" if p.type == "bool" else "take"
-            shape: list[Part] = [text.opened.dim(d) for d in p.full]
+            shape: list[Part] = [opened.dim(d) for d in p.full]
             template = f"outputs.{p.field}.{method}({{}}, {{}}, {{}})?;"
             lines.append(code(template, string_literal(p.name), p.source or "", shape))
             continue

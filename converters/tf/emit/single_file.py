@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from converters.tf.emit.crate import CUSTOM
+
 
 def crate_root(files: Mapping[str, bytes]) -> str:
     """Returns `src/lib.rs` with its modules inside.
@@ -24,7 +26,9 @@ def _with_modules(text: str, files: Mapping[str, bytes], folder: str) -> str:
         place = path.removeprefix(f"{folder}/").removesuffix("/mod.rs").removesuffix(".rs")
         if not path.startswith(f"{folder}/") or "/" in place:
             continue
-        body = _indented(content.decode())
+        body = _with_modules(content.decode(), files, f"{folder}/{place}")
+        # Files of the user stay as they are: their strings may have several lines.
+        body = body if folder.endswith(CUSTOM) or place == CUSTOM else _indented(body)
         for start in ("\nmod", "\npub mod"):
             text = text.replace(f"{start} {place};\n", f"{start} {place} {{\n{body}}}\n")
     return text

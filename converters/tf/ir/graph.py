@@ -21,10 +21,12 @@ class Op:
     Attributes:
         single: Whether operands are float32, apart from masks of truth values.
         packed: Which operands `packed_operands` returns.
+        writes_all: Whether a result that nobody reads is written all the same, and has a place.
     """
 
     single: ClassVar[bool] = False
     packed: ClassVar[tuple[int, ...]] = ()
+    writes_all: ClassVar[bool] = False
 
     def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...] | None:
         """Returns the shapes of the results; `None` if they do not follow from the operands.

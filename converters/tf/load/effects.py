@@ -24,7 +24,7 @@ from tensorflow.python.framework import op_def_registry
 from converters.tf import ir
 from converters.tf.errors import FileError, shortened
 from converters.tf.load.harmless import HARMLESS
-from converters.tf.lower.trace import REFUSED, TYPED, Trace, TraceFunction, TraceNode
+from converters.tf.lower.trace import OWN_OP, REFUSED, TYPED, Trace, TraceFunction, TraceNode
 from tools.codegen.conversion import Problem
 
 ADVICE = "pass --allow_custom_code if you trust the file"
@@ -108,7 +108,7 @@ def check_trace(path: Path, trace: Trace) -> None:
 def _computes(node: TraceNode) -> bool:
     """Returns whether a node only computes, or never runs."""
     ours = isinstance(node.attrs.get(TYPED), ir.Op)
-    return ours or node.op in HARMLESS or REFUSED in node.attrs
+    return ours or node.op in HARMLESS or node.op == OWN_OP or REFUSED in node.attrs
 
 
 def harmless(op: str) -> bool:

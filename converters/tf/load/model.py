@@ -7,9 +7,10 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -20,18 +21,22 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.errors import FileError, shortened
+from converters.tf.ir import Array
+from converters.tf.load.custom_ops import FLAG as OP_FLAG
+from converters.tf.load.custom_ops import CustomOp, custom_ops
 from converters.tf.load.effects import check_trace
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras.custom import FLAG, custom_objects, know_names
 from converters.tf.load.keras.legacy import readable
 from converters.tf.load.keras.legacy_layers import CUSTOM_OBJECTS
 from converters.tf.load.keras.model import trace_keras
+from converters.tf.load.keras.own import layers as own_layers
 from converters.tf.load.onnx.trace import trace_onnx
 from converters.tf.load.saved_model.file import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tflite.model import trace_tflite
 from converters.tf.lower.assigned import carried
-from converters.tf.lower.trace import Loaded, Trace
+from converters.tf.lower.trace import Loaded, Predict, Trace
 from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
 # Longest name of an input or output; a member of a zip archive has at most 65535 bytes.
@@ -40,6 +45,8 @@ _LONGEST_NAME = 1000
 _BOLD = re.compile(r"\x1b\[\d*m")
 # What Keras says of a class or function that it does not know; the second form is that of .h5.
 _MISSING = re.compile(r"Could not locate (class|function) '([^']+)'|Unknown (\w+): '([^']+)'")
+# What the meaning of an operator of the user says in TensorFlow's report.
+_MEANING = re.compile(r"compute\(\) of [^\n]+")
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class LoadOptions:
             with `allow_custom_code`.
         signature: Signature of a SavedModel or a .tflite file; empty for the default.
         integer: Whether a .tflite file with int8 numbers computes in whole numbers.
+        custom_ops: Operators of the user: the name of each, and its Python module, which runs.
     """
 
     shapes: FixedShapes = field(default_factory=FixedShapes)
@@ -61,6 +69,7 @@ class LoadOptions:
     custom_objects: tuple[Path, ...] = ()
     signature: str = ""
     integer: bool = True
+    custom_ops: tuple[tuple[str, Path], ...] = ()
 
 
 def load(path: Path, options: LoadOptions) -> Loaded:
@@ -78,9 +87,15 @@ def load(path: Path, options: LoadOptions) -> Loaded:
     if options.signature and kind not in (Kind.SAVED_MODEL, Kind.TFLITE):
         what = f"only a SavedModel and a .tflite file have signatures; {path} is {kind.value}"
         raise UsageError(Problem("--signature", what, "leave it out"))
+    if options.custom_ops and kind not in (Kind.KERAS, Kind.HDF5, Kind.ONNX):
+        what = (
+            f"only Keras models and ONNX files may have operators of yours; {path} is {kind.value}"
+        )
+        raise UsageError(Problem(OP_FLAG, what, "leave it out"))
+    ops = custom_ops(options.custom_ops)
     with _quiet():
         try:
-            loaded = _traced(path, kind, options)
+            loaded = _traced(path, kind, options, ops)
         except ConversionError:
             raise
         except RecursionError as err:
@@ -90,6 +105,9 @@ def load(path: Path, options: LoadOptions) -> Loaded:
             raise FileError(Problem(str(path), what)) from err
     if not options.allow_custom_code:
         check_trace(path, loaded.trace)
+    if ops:
+        loaded = replace(loaded, predict=_predict(loaded))
+        _check_ops(path, ops)
     _check_names(path, loaded.trace)
     _check_weights(path, loaded)
     notes = [*options.shapes.assumed]
@@ -100,7 +118,7 @@ def load(path: Path, options: LoadOptions) -> Loaded:
     return replace(loaded, notes=tuple(notes))
 
 
-def _traced(path: Path, kind: Kind, options: LoadOptions) -> Loaded:
+def _traced(path: Path, kind: Kind, options: LoadOptions, ops: Mapping[str, CustomOp]) -> Loaded:
     trusted = options.allow_custom_code
     if kind is Kind.SAVED_MODEL:
         return trace_saved_model(path, options.signature, options.shapes, trusted)
@@ -109,8 +127,32 @@ def _traced(path: Path, kind: Kind, options: LoadOptions) -> Loaded:
     if kind is Kind.TFLITE:
         return trace_tflite(path, options.signature, options.shapes, options.integer)
     if kind is Kind.ONNX:
-        return trace_onnx(path, options.shapes)
-    return trace_model(load_keras(path, options), options.shapes)
+        return trace_onnx(path, options.shapes, ops)
+    return trace_model(load_keras(path, options, ops), options.shapes)
+
+
+def _check_ops(path: Path, ops: Mapping[str, CustomOp]) -> None:
+    """Refuses an operator of the user that the model has not."""
+    unused = [
+        Problem(f"{OP_FLAG} {name}", f"{path} has no node of this operator")
+        for name, op in ops.items()
+        if not op.calls
+    ]
+    if unused:
+        raise UsageError.of(unused)
+
+
+def _predict(loaded: Loaded) -> Predict:
+    """Returns what runs a model with operators of the user; their errors are on one line."""
+
+    def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        try:
+            return loaded.predict(arrays)
+        except tf.errors.OpError as err:
+            found = _MEANING.search(str(err))
+            raise ValueError(found[0] if found else shortened(err)) from err
+
+    return predict
 
 
 def _check_names(path: Path, trace: Trace) -> None:
@@ -169,7 +211,9 @@ def _without_frame(err: Exception) -> str:
     return (own or lines or [type(err).__name__])[0]
 
 
-def load_keras(path: Path, options: LoadOptions) -> Any:
+def load_keras(
+    path: Path, options: LoadOptions, ops: Mapping[str, CustomOp] = MappingProxyType({})
+) -> Any:
     """Loads a model that Keras wrote, without its loss and optimizer.
 
     Raises:
@@ -177,7 +221,7 @@ def load_keras(path: Path, options: LoadOptions) -> Any:
         UsageError: The code of the user can't run.
     """
     own = custom_objects(options.custom_objects)
-    objects = {**CUSTOM_OBJECTS, **own}
+    objects = {**CUSTOM_OBJECTS, **own, **own_layers(ops)}
     if options.allow_custom_code:
         know_names(own)
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,16 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import function_def_to_graph
 
-from converters.tf.lower.trace import Attr, FunctionName, TensorRef, TraceFunction, TraceNode
+from converters.tf.load.custom_ops import own_op
+from converters.tf.lower.trace import (
+    OWN,
+    OWN_OP,
+    Attr,
+    FunctionName,
+    TensorRef,
+    TraceFunction,
+    TraceNode,
+)
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 
@@ -100,7 +109,11 @@ def trace_node(op: Any, layer: str) -> TraceNode:
     shape = op.outputs[0].shape if op.outputs else tf.TensorShape(None)
     dims = None if shape.rank is None else tuple(shape.as_list())
     after = tuple(before.name for before in op.control_inputs)
-    return TraceNode(op.name, op.type, inputs, attrs, layer, dims, after)
+    kind = str(op.type)
+    own = own_op(str(attrs.get("token"))) if kind == "PyFunc" else None
+    if own is not None:
+        kind, attrs[OWN] = OWN_OP, own
+    return TraceNode(op.name, kind, inputs, attrs, layer, dims, after)
 
 
 def uses_half(functions: Iterable[TraceFunction]) -> bool:

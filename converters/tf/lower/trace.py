@@ -20,6 +20,9 @@ REFUSED = "refused"
 # the op `TYPED_NODE`, and the element type of its only result is the attribute `dtype`.
 TYPED = "typed"
 TYPED_NODE = "TypedNode"
+# The op of a node that an operator of the user's own is, which no file can name, and the attribute
+# that holds its `ir.OwnOp`.
+OWN_OP, OWN = "operator of the user", "own"
 
 
 @dataclass(frozen=True)

@@ -334,6 +334,7 @@ class _Planner:
         offset = 0
         for place, value in enumerate(event.writes):
             unread = value not in self.read and place == 0 and len(event.writes) > 1
+            unread = unread and not node.op.writes_all
             size = 0 if unread else _padded(most_of(elements(value.shape)) * value.dtype.bytes)
             part = _Part(offset, size, index, self._end(value, index))
             block.parts.append(part)

@@ -125,6 +125,24 @@ def test_states_are_an_input_and_an_output_each(tmp_path: Path) -> None:
     assert "pub fn step(&self, state: &mut State, inputs: StepInputs<'_>)" in text
 
 
+def test_states_of_open_sizes(tmp_path: Path) -> None:
+    past, x = keras.Input((None, 4), name="past"), keras.Input((None, 4), name="x")
+    present = layers.Concatenate(axis=1, name="present")([past, x])
+    mean, two = layers.GlobalAveragePooling1D(name="mean")(present), layers.Dense(2)(present)
+    path = tmp_path / "m.keras"
+    keras.Model([past, x], {"present": present, "mean": mean, "two": two}).save(path)
+    arguments = ["--path_to_tf_model", path, "--path_to_save", tmp_path / "out"]
+    for output, shape in (("mean", "[batch, 4]"), ("two", "[batch, past_steps + x_steps, 2]")):
+        done = _run(*arguments, f"--state=past={output}")
+        assert done.returncode == 2
+        what = f"input 'past' is f32 [batch, past_steps, 4], and output '{output}' is f32 {shape}"
+        assert what in done.stderr, done.stderr
+    done = _run(*arguments, "--state=past=present")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "out/rust_generated_code/src/model.rs").read_text("utf-8")
+    assert "state.past = outputs.present;" in text
+
+
 def test_features_of_another_model_leave_nothing(model: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "f.npz", other=np.zeros(3))
     out = tmp_path / "out"

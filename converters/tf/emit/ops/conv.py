@@ -66,10 +66,11 @@ def _conv(c: Context, step: Step) -> list[Code]:
     layer = _conv_field(c, node)
     x, out = c.source(node.input), c.layer_result(node, layer)
     if has_open(node.input.shape):
-        axes = _call_axes(node)
-        if residual is None:
-            return [method(layer, "run_over", axes, x, out)]
-        return [method(layer, "run_add_over", axes, x, c.source(residual), out)]
+        parts = [_call_axes(node), x, *([] if residual is None else [c.source(residual)]), out]
+        name = "run" if residual is None else "run_add"
+        if step.scratch.elements:
+            return [method(layer, f"{name}_with_over", *parts, c.scratch(step))]
+        return [method(layer, f"{name}_over", *parts)]
     if residual is not None:
         scratch = c.scratch(step)
         return [method(layer, "run_add", x, c.source(residual), out, scratch)]

@@ -9,6 +9,7 @@ from converters.tf.emit.context import Emit
 from converters.tf.emit.ops import (
     control,
     conv,
+    custom,
     elementwise,
     image,
     matrix,
@@ -23,6 +24,7 @@ from converters.tf.emit.ops import (
 OPS: Mapping[type[ir.Op], Emit] = {
     **control.OPS,
     **conv.OPS,
+    **custom.OPS,
     **elementwise.OPS,
     **image.OPS,
     **matrix.OPS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from converters.tf.ir.expressions import is_open
+from converters.tf.ir.expressions import is_open, surely
 
 # Vectors are 8 or 16 numbers wide, as the processor has it: scratch memory must do for both.
 LANES = (8, 16)
@@ -32,13 +32,13 @@ def packed_rows(k: int) -> int:
 
 
 def plain_product(m: int, n: int, k: int) -> int:
-    """Returns the scratch elements of a product with a matrix that is not packed.
+    """Returns the scratch elements of a product with a matrix that is not packed, at most.
 
     Args:
         m: Rows of the first matrix.
         n: Columns of the second one.
         k: Its rows.
     """
-    if m <= 1 or n <= 1 or k == 0 or m <= DIRECT_ROWS:
+    if n <= 1 or k == 0 or surely(lambda: m <= DIRECT_ROWS):
         return 0
     return packed_len(16, packed_rows(k), n)

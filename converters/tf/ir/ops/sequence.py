@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converters.tf.ir.expressions import OpenSizeError, is_open, largest, smallest
+from converters.tf.ir.expressions import largest, smallest
 from converters.tf.ir.graph import Node, Op
 from converters.tf.ir.operands import Operands
 from converters.tf.ir.ops.functions import Function, affine, apply, sigmoid
@@ -268,8 +268,7 @@ def _scratch(node: Node, packed: bool, per_state: int) -> int:
     columns = numbers(node.given(1).shape)[1]
     units = numbers(node.given(2).shape)[0]
     state = units + per_state
-    if is_open(steps) and not packed:
-        raise OpenSizeError("a matrix that is not packed is multiplied by an open number of rows")
-    products = 0 if packed else plain_product(max(steps, DIRECT_ROWS + 1), columns, inputs)
+    # As for any number of rows that are not multiplied as they are.
+    products = 0 if packed else plain_product(DIRECT_ROWS + 1, columns, inputs)
     again = 0 if packed else plain_product(DIRECT_ROWS + 1, columns, units)
     return sequences * (steps * columns + state + max(products, again))

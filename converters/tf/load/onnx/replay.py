@@ -14,7 +14,7 @@ from converters.tf.ir import Array, Batch, Dim, Shape, budget
 from converters.tf.ir.expressions import Floor, Size, counted
 from converters.tf.ir.symbolic import Symbol
 from converters.tf.load.onnx import numbered, quantized
-from converters.tf.load.onnx.context import Context
+from converters.tf.load.onnx.context import Context, Handler
 from converters.tf.load.onnx.file import Graph, Node
 from converters.tf.load.onnx.inferred import Shapes
 from converters.tf.load.onnx.naming import Names
@@ -41,12 +41,14 @@ class Nodes:
             batch.
         shapes: Shapes of tensors, if more than the batch is open.
         counted: The same as `places` of what a call counts.
+        own: What replays operators of the user, by their names.
     """
 
     replay: Replay
     places: Mapping[str, tuple[Any, int]] = field(default_factory=dict)
     shapes: Shapes | None = None
     counted: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    own: Mapping[str, Handler] = field(default_factory=dict)
     _names: Names = field(default_factory=Names)
     _envs: list[Env] = field(default_factory=list)
     _layer: str = ""
@@ -84,8 +86,10 @@ class Nodes:
     def _node(self, node: Node) -> Sequence[Value | Missing]:
         found = [self._find(name) if name else None for name in node.inputs]
         count = len(node.outputs)
-        if node.op not in HANDLERS:
+        if node.op not in HANDLERS and node.op not in self.own:
             what = REFUSED.get(node.op, "there is no counterpart in TensorFlow's ops")
+            if node.op not in REFUSED and "." in node.op:
+                what += "; --custom_op takes one of your own"
             return self.replay.refused(Step(node.title, node.op, node.op, "", count), what)
         args = tuple(v for v in found if not isinstance(v, Missing))
         if len(args) < len(found):
@@ -105,6 +109,8 @@ class Nodes:
             self._layer = before
 
     def _results(self, ctx: Context) -> list[Value]:
+        if ctx.node.op in self.own:
+            return self._own(ctx)
         ctx = _aligned(ctx)
         given = [v for v in ctx.args if v is not None]
         op = ctx.node.op
@@ -135,6 +141,14 @@ class Nodes:
             budget.spend(sum(constants), ctx.node.title)
             return made
         return [_value(ctx, r) for r in _listed(HANDLERS[op](ctx))]
+
+    def _own(self, ctx: Context) -> list[Value]:
+        """Returns the results of an operator of the user."""
+        handler = self.own[ctx.node.op]
+        if all(isinstance(v, Known) for v in ctx.args):
+            with eager.eager_mode(), tf.device("/CPU:0"):
+                return [_constant(ctx, r, "") for r in _listed(handler(ctx))]
+        return [_value(ctx, r) for r in _listed(handler(ctx))]
 
     def _moved(self, ctx: Context, levels: set[str]) -> list[Value]:
         """Returns the results of an operator that leaves quantized numbers as they are."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
@@ -13,9 +14,12 @@ from converters.tf.ir import Batch, Dim, Shape
 from converters.tf.ir.dimensions import Text, joined, parsed
 from converters.tf.ir.expressions import Size, differences
 from converters.tf.ir.symbolic import Symbol, of_shape
+from converters.tf.load.custom_ops import CustomOp
+from converters.tf.load.onnx.context import Handler
 from converters.tf.load.onnx.file import Graph, read_model
 from converters.tf.load.onnx.indexing import COUNTING
 from converters.tf.load.onnx.inferred import Shapes
+from converters.tf.load.onnx.own import handlers
 from converters.tf.load.onnx.replay import Nodes
 from converters.tf.load.onnx.values import Known, Numbered, Tensor, stated
 from converters.tf.load.saved_model.replay import Port, Replay
@@ -24,17 +28,25 @@ from converters.tf.load.symbols import Named, opened
 from converters.tf.lower.trace import Loaded
 from tools.codegen.conversion import Problem, UnsupportedError
 
+_NONE: Mapping[str, CustomOp] = MappingProxyType({})
 
-def trace_onnx(path: Path, fixed: FixedShapes) -> Loaded:
+
+def trace_onnx(path: Path, fixed: FixedShapes, ops: Mapping[str, CustomOp] = _NONE) -> Loaded:
     """Traces a model file by replaying its nodes in TensorFlow's ops.
 
     Inputs and outputs have the shapes that the file says; images are channels last in between.
+
+    Args:
+        path: File.
+        fixed: Dimensions that the file leaves open.
+        ops: Operators of the user, by their names.
 
     Raises:
         FileError: The file is damaged or unsafe.
         UsageError: The caller's shapes contradict the file.
         UnsupportedError: With every node that has no counterpart.
     """
+    own = handlers(ops)
     model = read_model(path)
     if len(set(model.outputs)) != len(model.outputs):
         raise FileError(Problem(str(path), "two outputs have the same name"))
@@ -42,20 +54,22 @@ def trace_onnx(path: Path, fixed: FixedShapes) -> Loaded:
     while True:
         with differences() as found:
             try:
-                return _traced(path, model, shapes)
+                return _traced(path, model, shapes, own)
             except UnsupportedError:
                 if not found:
                     raise
                 shapes = joined(shapes, *found[0])
 
 
-def _traced(path: Path, model: Graph, shapes: Sequence[tuple[Text, ...]]) -> Loaded:
+def _traced(
+    path: Path, model: Graph, shapes: Sequence[tuple[Text, ...]], own: Mapping[str, Handler]
+) -> Loaded:
     replay = Replay((Known, Symbol))
     pairs = zip(model.inputs, shapes, strict=True)
     ports = [Port(port.name, port.dtype, shape) for port, shape in pairs]
 
     def run(inputs: list[Any]) -> list[Any]:
-        nodes = Nodes(replay)
+        nodes = Nodes(replay, own=own)
         dims = [tuple(map(_dim, p.shape)) for p in ports]
         counts = any(node.op in COUNTING for node in model.nodes)
         if counts or any(isinstance(d, Size) for shape in dims for d in shape):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from converters.tf.lower.graph import Handler
-from converters.tf.lower.ops import refused, typed
+from converters.tf.lower.ops import custom, refused, typed
 from converters.tf.lower.ops.control import control
 from converters.tf.lower.ops.image import colors, detection, resampling, sampling, windows
 from converters.tf.lower.ops.index import chosen, indexing, scatter, segments, sorting, tables
@@ -30,6 +30,7 @@ _FAMILIES = (
     colors,
     composed,
     control,
+    custom,
     detection,
     elementwise,
     gradients,

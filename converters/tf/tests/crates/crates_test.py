@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from converters.tf.emit import crate
 from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.support import problems
+from converters.tf.ir.expressions import unknown
 from converters.tf.ir.interpret import interpret
 from converters.tf.tests.crates.crates import (
     compile_and_test,
@@ -28,6 +30,7 @@ from converters.tf.tests.crates.crates import (
 from converters.tf.tests.crates.graphs import (
     GRAPHS,
     Sketch,
+    blocks,
     in_place,
     layout,
     mlp,
@@ -122,6 +125,79 @@ def test_states_are_carried_from_step_to_step(tmp_path: Path) -> None:
     assert _OK in _run(s.graph(), options, tmp_path, runtime_flags())
     text = (tmp_path / "src/lib.rs").read_text("utf-8")
     assert "State, StepInputs, StepOutputs" in text
+
+
+_GROWN = """
+#[test]
+fn a_state_grows() {
+    let model = model();
+    let mut state = State::zeroed(&Sizes { batch: 2, past: 1, steps: 7 }).unwrap();
+    for step in 1..5 {
+        let x = [step as f32; 12];
+        let inputs = StepInputs { x: View::new(&x, [2, 3, 2]) };
+        let outputs = model.step(&mut state, inputs).unwrap();
+        assert_eq!(state.past.shape, [2, 1 + 3 * step, 2]);
+        let sum = (1..=step).map(|s| 3.0 * s as f32).sum::<f32>();
+        assert_eq!(outputs.y.data, [sum; 4]);
+    }
+    let before = state.clone();
+    let wrong = StepInputs { x: View::new(&[0.0; 2], [1, 1, 2]) };
+    let error = model.step(&mut state, wrong).unwrap_err().to_string();
+    assert!(error.contains("axis 0 of input x has 1 elements, expected 2 as axis 0"), "{error}");
+    assert_eq!(state, before);
+}
+"""
+
+
+def growing() -> ir.Graph:
+    """Returns a cache that becomes longer in each step, and its sum."""
+    s = Sketch("growing")
+    past, steps = unknown("past"), unknown("steps")
+    cache, x = s.input("past", (ir.Batch(), past, 2)), s.input("x", (ir.Batch(), steps, 2))
+    present = s.op(ir.Concat(1), [cache, x], (ir.Batch(), past + steps, 2), name="present")
+    s.op(ir.Reduce(ir.ReduceKind.SUM, (1,), False), [present], (ir.Batch(), 2), name="y")
+    return s.graph()
+
+
+def test_a_state_may_grow(tmp_path: Path) -> None:
+    graph = growing()
+    random = np.random.default_rng(5)
+    shapes = {"past": (3, 4, 2), "x": (3, 2, 2)}
+    inputs = {name: random.normal(size=s).astype(np.float32) for name, s in shapes.items()}
+    states = (("past", "present"),)
+    options = Options("growing", "graphs.py", runtime=RuntimeMode.CRATE, states=states)
+    files = emit_crate(graph, options, Features(inputs, interpret(graph, inputs)), rustfmt())
+    test = files["tests/golden.rs"].decode().replace("Outputs, State", "Outputs, Sizes, State")
+    files["tests/golden.rs"] = (test + _GROWN).encode()
+    write(files, tmp_path)
+    assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
+
+
+_TIMES = """
+#[cfg(feature = "profile")]
+#[test]
+fn every_layer_has_a_time() {
+    let features = npz::Npz::open(&path("FEATURES", "testdata/features.npz"));
+    let given = features.array::<f32>("GIVEN");
+    let (_, times) = model().predict_profiled(Inputs { GIVEN: &given }).unwrap();
+    let layers: Vec<&str> = times.iter().map(|time| time.layer).collect();
+    assert_eq!(layers, LAYERS);
+    assert!(times.iter().any(|time| time.nanoseconds > 0));
+}
+"""
+
+
+@pytest.mark.parametrize("make", [mlp, blocks], ids=lambda make: make.__name__)
+def test_layers_have_times(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
+    """Also those of the parts that a model repeats."""
+    graph = make()
+    files = emitted(graph, Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE))
+    layers = dict.fromkeys(node.layer or type(node.op).__name__ for node in graph.nodes)
+    test = _TIMES.replace("GIVEN", graph.inputs[0].name).replace("LAYERS", str(list(layers)))
+    files["tests/golden.rs"] += test.replace("'", '"').encode()
+    write(files, tmp_path)
+    flags = [*runtime_flags(), "--cfg", 'feature="profile"']
+    assert _OK in compile_and_test(tmp_path, graph.name, flags)
 
 
 def test_a_tensor_and_a_place_may_have_one_name(tmp_path: Path) -> None:

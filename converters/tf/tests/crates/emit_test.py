@@ -244,8 +244,11 @@ def test_running_sums_of_integers_bring_the_integers(product: bool) -> None:
 @pytest.mark.parametrize("profile", Profile)
 def test_a_crate_has_no_feature_that_it_could_not_be_without(profile: Profile) -> None:
     files = emitted(graphs.mlp(), Options("mlp", "graphs.py", profile=profile))
-    assert "features" not in tomllib.loads(files["Cargo.toml"].decode())
-    assert not [path for path, text in files.items() if re.search(rb"\bfeature = ", text)]
+    features = tomllib.loads(files["Cargo.toml"].decode()).get("features", {})
+    assert features == ({"profile": []} if profile is Profile.STD else {})
+    text = b"\n".join(files.values())
+    named = set(re.findall(rb'\bfeature = ("[^"]*")', text))
+    assert named == {f'"{name}"'.encode() for name in features}
 
 
 @pytest.mark.parametrize("place", ['path=../r "q"', "git=https://example.org/r", "version=1.2.3"])

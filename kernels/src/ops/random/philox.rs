@@ -106,6 +106,19 @@ impl Philox {
     }
 }
 
+/// The key and counter that TensorFlow derives from a seed of two words, so that seeds which
+/// differ in few bits give unlike streams.
+#[must_use]
+pub fn key_counter(seed: [u64; 2]) -> (u64, [u64; 2]) {
+    let scrambler = Philox {
+        key: [0x3ec8_f720, 0x0246_1e29],
+        counter: u128::from(seed[0]) | u128::from(seed[1]) << 64,
+    };
+    let pair = |low, high| u64::from(low) | u64::from(high) << 32;
+    let [a, b, c, d] = scrambler.block();
+    (pair(a, b), [0, pair(c, d)])
+}
+
 /// The four words of a block, two in each number, the low one first.
 type Block = [u64; 2];
 

@@ -11,7 +11,7 @@ use crate::base::shape::Shape;
 use crate::ops::random::philox::distribution::{
     Distribution, FullInt, Normal, Uniform, UniformF64, UniformInt,
 };
-use crate::ops::random::philox::{Philox, fill, fill_truncated_normal};
+use crate::ops::random::philox::{Philox, fill, fill_truncated_normal, key_counter};
 use crate::ops::random::stateful::{EMPTY, bounds, half_scratch, run_uniform_half};
 
 /// The number of the algorithm Philox.
@@ -144,19 +144,6 @@ fn stream(inputs: &Inputs<'_>) -> Result<Philox> {
             expected: "1 (Philox) or 3 (automatic)",
         }),
     }
-}
-
-/// The key and counter that TensorFlow derives from a seed of two words, so that seeds which
-/// differ in few bits give unlike streams.
-#[must_use]
-pub fn key_counter(seed: [u64; 2]) -> (u64, [u64; 2]) {
-    let scrambler = Philox {
-        key: [0x3ec8_f720, 0x0246_1e29],
-        counter: u128::from(seed[0]) | u128::from(seed[1]) << 64,
-    };
-    let pair = |low, high| u64::from(low) | u64::from(high) << 32;
-    let [a, b, c, d] = scrambler.block();
-    (pair(a, b), [0, pair(c, d)])
 }
 
 fn seed(inputs: &Inputs<'_>) -> Result<[u64; 2]> {
