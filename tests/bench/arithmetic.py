@@ -11,7 +11,9 @@ from absl import flags
 from tests.bench.library import Library, Row, Shape, at_line, fetched, ours, timed, with_peak
 
 FLAGS = flags.FLAGS
-GEMMS = [(256,) * 3, (384,) * 3, (512,) * 3, (768,) * 3, (1024,) * 3, (1536,) * 3, (2048,) * 3]
+# Rows and columns of the result, and what is summed.
+GEMMS = [(size,) * 3 for size in (128, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)]
+THIN = [(rows, size, size) for rows in (1, 4, 16, 64) for size in (512, 1024, 2048, 4096)]
 MODELS = ["ResNet50", "MobileNetV2", "EfficientNetB0"]
 # Convolutions of texts, series and sounds.
 LINES = [
@@ -66,10 +68,21 @@ def limited(rows: Sequence[Any]) -> Sequence[Any]:
 
 def gemm_rows(library: Library, threads: int) -> Iterable[Row]:
     """Square products."""
+    return _products("gemm", GEMMS, library, threads)
+
+
+def thin_rows(library: Library, threads: int) -> Iterable[Row]:
+    """Products of few rows and a square matrix."""
+    return _products("thin", THIN, library, threads)
+
+
+def _products(
+    section: str, sizes: Sequence[tuple[int, int, int]], library: Library, threads: int
+) -> Iterable[Row]:
     import tensorflow as tf
 
     rng = np.random.default_rng(1)
-    for m, n, k in limited(GEMMS):
+    for m, n, k in limited(sizes):
         a = at_line(rng.standard_normal((m, k), np.float32))
         b = at_line(rng.standard_normal((k, n), np.float32))
         c, d = (at_line(np.zeros((m, n), np.float32)) for _ in range(2))
@@ -83,7 +96,7 @@ def gemm_rows(library: Library, threads: int) -> Iterable[Row]:
         peak, seconds = with_peak(library, calls, FLAGS.rounds)
         np.testing.assert_allclose(c, d, rtol=1e-3, atol=1e-3)
         name = f"{m} x {k} x {n}"
-        yield Row("gemm", name, threads, 2.0 * m * n * k, peak, seconds)
+        yield Row(section, name, threads, 2.0 * m * n * k, peak, seconds)
 
 
 def conv_shapes() -> list[Shape]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from absl import app, flags
 
-from tests.bench.arithmetic import conv_rows, gemm_rows, line_rows
+from tests.bench.arithmetic import conv_rows, gemm_rows, line_rows, thin_rows
 from tests.bench.bandwidth import elementwise_rows, mlp_rows, pooling_rows, row_rows
 from tests.bench.images import resize_rows, training_rows
 from tests.bench.library import ALONE, OURS, Library, Row
@@ -26,6 +26,7 @@ from tests.bench.machine import processor
 
 SECTIONS = {
     "gemm": gemm_rows,
+    "thin": thin_rows,
     "conv": conv_rows,
     "conv1d": line_rows,
     "elementwise": elementwise_rows,

@@ -1,9 +1,9 @@
 """Compares crates that tf2rust writes with TensorFlow, TFLite, onnxruntime and tract.
 
-Batch 1, float32. Every implementation has a process of its own and the same input, and they take
-turns: while one runs, the others are stopped, so that no thread of theirs is in its way. Every
-result is compared with TensorFlow's before anything is timed. It writes a page with medians and
-quartiles.
+Float32, some batches; peers get a graph of each. Every implementation has a process of its own and
+the same input, and they take turns: while one runs, the others are stopped, so that no thread of
+theirs is in its way. Every result is compared with TensorFlow's before anything is timed. It writes
+a page with medians and quartiles of the time of an example.
 
 tract takes part where `--tract` names its library, which Cargo makes from a hundred crates that it
 fetches: `cargo build --release --manifest-path tests/bench/tract/Cargo.toml`, then
@@ -12,27 +12,24 @@ fetches: `cargo build --release --manifest-path tests/bench/tract/Cargo.toml`, t
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from absl import app, flags
 
 from tests.bench.machine import processor
+from tests.bench.models.files import batch_folder
+from tests.bench.models.page import ALONE, How, Row, page
 from tests.bench.models.peers import LOADERS, OURS, TRACT
 from tests.bench.models.worker import Worker, WorkerError, serve
 from tests.bench.models.zoo import ZOO
-
-if TYPE_CHECKING:
-    from tests.bench.models.prepare import Facts
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("rounds", 9, "Rounds of calls per model.", lower_bound=3)
@@ -41,44 +38,11 @@ flags.DEFINE_string("output", "docs/performance/models.md", "The page to write."
 flags.DEFINE_bool("json", False, "Print all rows as JSON.")
 flags.DEFINE_list("only", [], "Measure only models whose names hold one of these texts.")
 flags.DEFINE_list("threads", ["1", "2"], "Numbers of threads.")
+flags.DEFINE_list("batches", ["1", "8", "32"], "Examples of a call.")
 flags.DEFINE_string("folder", "", "Keep the prepared models here, and use those that are here.")
 flags.DEFINE_bool("measure", True, "Measure, after the models are prepared.")
 flags.DEFINE_string("tract", "", "The library of tract; without it tract is left out.")
 flags.DEFINE_string("worker", "", "Be the process of this implementation.")
-
-
-# Ours with one thread, beside all others with several.
-ALONE = "ours with one thread"
-
-
-@dataclass(frozen=True)
-class Row:
-    """The measurements of one model.
-
-    Attributes:
-        model: Name of the model.
-        threads: Threads of every implementation.
-        facts: What was known before.
-        seconds: Calls of each implementation, one number per round.
-        memory: Bytes that the process of each implementation grew by.
-        missing: Why an implementation is not there.
-    """
-
-    model: str
-    threads: int
-    facts: Facts
-    seconds: dict[str, list[float]]
-    memory: dict[str, int]
-    missing: dict[str, str]
-
-    def median(self, who: str) -> float:
-        """Seconds of the median round's call."""
-        return statistics.median(self.seconds[who])
-
-    def spread(self, who: str) -> float:
-        """Distance of the quartiles as a part of the median."""
-        low, _, high = statistics.quantiles(self.seconds[who], n=4)
-        return (high - low) / self.median(who)
 
 
 class Pool:
@@ -103,9 +67,9 @@ class Pool:
             worker.end()
 
 
-def measure(pool: Pool, model: str, facts: Facts, folder: Path, threads: int) -> Row:
-    """Measures one model."""
-    row = Row(model, threads, facts, {}, {}, dict(facts.missing))
+def measure(pool: Pool, row: Row, folder: Path) -> None:
+    """Measures one model; `folder` is that of the batch."""
+    threads = row.threads
     counts = {}
     for who in (*LOADERS, ALONE) if threads > 1 else LOADERS:
         if who in row.missing or (who == "tract" and not FLAGS.tract):
@@ -130,8 +94,7 @@ def measure(pool: Pool, model: str, facts: Facts, folder: Path, threads: int) ->
                 del counts[who], row.seconds[who], row.memory[who]
                 continue
             row.seconds[who].append(answer["seconds"])
-    print(_line(row), file=sys.stderr)
-    return row
+    print(row.line(), file=sys.stderr)
 
 
 def _calls_for(worker: Worker) -> int:
@@ -144,108 +107,12 @@ def _calls_for(worker: Worker) -> int:
         calls *= 4
 
 
-def _time(seconds: float) -> str:
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.3g} us"
-    return f"{seconds * 1e3:.3g} ms"
-
-
-def _line(row: Row) -> str:
-    times = ", ".join(f"{who} {_time(row.median(who))}" for who in row.seconds)
-    return f"{row.model}, {row.threads} threads: {times} {row.missing or ''}"
-
-
-def page(rows: Sequence[Row]) -> str:
-    """The page: one table per number of threads, and one of sizes."""
-    lines = [
-        "# Models against their peers",
-        "",
-        f"Measured {time.strftime('%Y-%m-%d')} on {processor()}, by",
-        f"`tools/bazel run //tests/bench:models_vs_peers -- --rounds={FLAGS.rounds}",
-        f"--output={FLAGS.output}`" + (" with `--tract=LIBRARY`." if FLAGS.tract else "."),
-        "Batch 1, float32, random weights.",
-        "Every implementation has its own process and the same input. They alternate: while one",
-        "runs, the others are stopped.",
-        "",
-        f"- A time is the median of {FLAGS.rounds} rounds, each the mean of as many calls as fill"
-        f" {FLAGS.round_seconds:g} s.",
-        "- A ratio is the peer's time over ours: above 1, ours is faster.",
-        "- The spread is the distance of the quartiles of our times over their median.",
-        "- With two threads, ours with one thread is among the peers.",
-        "- Ours and tract are called from Rust, the others from Python, which costs about a",
-        "  microsecond per call.",
-        "- onnxruntime and tract get the graph that tf2rust traced. tract's library is made by",
-        "  `cargo build --release --manifest-path tests/bench/tract/Cargo.toml`.",
-    ]
-    for threads in sorted({row.threads for row in rows}):
-        group = [row for row in rows if row.threads == threads]
-        peers = _peers(group)
-        heads = " | ".join(f"{peer} | ratio" for peer in peers)
-        lines += [
-            "",
-            f"## {threads} thread{'s' if threads > 1 else ''}",
-            "",
-            f"| model | ours | spread | GMAC/s | {heads} |",
-            "|---|---|---|---|" + "---|---|" * len(peers),
-        ]
-        for row in group:
-            ours = row.median(OURS)
-            cells = []
-            for peer in peers:
-                if peer in row.seconds:
-                    cells += [_time(row.median(peer)), f"{row.median(peer) / ours:.2f}"]
-                else:
-                    cells += ["fails", ""]
-            lines.append(
-                f"| {row.model} | {_time(ours)} | {row.spread(OURS):.0%} "
-                f"| {row.facts.macs / ours / 1e9:.1f} | {' | '.join(cells)} |"
-            )
-    lines += [
-        "",
-        "## Sizes",
-        "",
-        "The library is the compiled crate with weights and runtime. A call needs the memory of",
-        "its workspace; a model has its weights a second time, packed, beside those that are in",
-        "the program.",
-        "",
-        "| model | MACs | weights | workspace | library | rustc |",
-        "|---|---|---|---|---|---|",
-    ]
-    first = [row for row in rows if row.threads == rows[0].threads]
-    peers = _peers(first)
-    for row in first:
-        facts = row.facts
-        lines.append(
-            f"| {row.model} | {facts.macs / 1e6:.4g} M | {facts.weights / 1e6:.3g} MB "
-            f"| {facts.arena / 1e6:.3g} MB | {facts.size / 1e6:.3g} MB | {facts.compile:.1f} s |"
-        )
-    lines += [
-        "",
-        "## Memory",
-        "",
-        "What the process grew by, at most, from before it loaded the model until its first calls",
-        "had run; the implementation's own library was loaded before, if it has one. A process",
-        "serves one model after the other, and may use memory again that it had not given back.",
-        "",
-        f"| model | {' | '.join(['ours', *peers])} |",
-        "|---|---|" + "---|" * len(peers),
-    ]
-    for row in first:
-        cells = [
-            f"{row.memory[who] / 1e6:.3g} MB" if who in row.memory else "" for who in (OURS, *peers)
-        ]
-        lines.append(f"| {row.model} | {' | '.join(cells)} |")
-    failures = dict.fromkeys(
-        f"* {row.model}, {who}: {why}" for row in rows for who, why in row.missing.items()
-    )
-    if failures:
-        lines += ["", "## What fails", "", *failures]
-    return "\n".join(lines) + "\n"
-
-
-def _peers(rows: Sequence[Row]) -> list[str]:
-    """All peers of some rows, in order."""
-    return list(dict.fromkeys(who for row in rows for who in row.seconds if who != OURS))
+def _how() -> How:
+    """How this program measures."""
+    given = [f"--rounds={FLAGS.rounds}", f"--batches={','.join(FLAGS.batches)}"]
+    given += [f"--output={FLAGS.output}", *(["--tract=LIBRARY"] if FLAGS.tract else [])]
+    command = f"tools/bazel run //tests/bench:models_vs_peers -- {' '.join(given)}"
+    return How(processor(), command, FLAGS.rounds, FLAGS.round_seconds)
 
 
 def main(argv: Sequence[str]) -> None:
@@ -257,9 +124,10 @@ def main(argv: Sequence[str]) -> None:
     base = Path(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
     if FLAGS.tract:
         os.environ[TRACT] = str((base / FLAGS.tract).absolute())
-    # It imports TensorFlow, which most workers do without.
+    # They import TensorFlow, which most workers do without.
     from tests.bench.models.prepare import prepared_in
 
+    batches = [int(batch) for batch in FLAGS.batches]
     entries = [
         entry
         for entry in ZOO
@@ -274,19 +142,23 @@ def main(argv: Sequence[str]) -> None:
         prepared = []
         for entry in entries:
             place = folder / re.sub(r"\W+", "_", entry.name)
-            prepared.append((entry.name, prepared_in(entry, place), place))
+            prepared.append((entry.name, prepared_in(entry, place, batches), place))
         if not FLAGS.measure:
             return
         try:
             for name, facts, place in prepared:
-                for threads in FLAGS.threads:
-                    rows.append(measure(pool, name, facts, place, int(threads)))
+                for batch, threads in itertools.product(batches, map(int, FLAGS.threads)):
+                    part = batch_folder(batch)
+                    missing = dict(facts.missing[part])
+                    row = Row(name, batch, threads, facts, missing=missing)
+                    measure(pool, row, place / part)
+                    rows.append(row)
         finally:
             pool.end()
     if FLAGS.json:
         print(json.dumps([asdict(row) for row in rows]))
     root = Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", "."))
-    (root / FLAGS.output).write_text(page(rows), "utf-8")
+    (root / FLAGS.output).write_text(page(rows, _how()), "utf-8")
     print(f"written: {FLAGS.output}", file=sys.stderr)
 
 

@@ -32,16 +32,22 @@ def _words() -> keras.Model:
     return keras.Model(words, layers.Dense(2, "sigmoid")(layers.Flatten()(x)))
 
 
-@pytest.mark.parametrize(("make", "transposed"), [(_images, 0), (_words, 0)])
-def test_round_trip(tmp_path: Path, make: Callable[[], keras.Model], transposed: int) -> None:
+# Sequences of a batch are transposed for ONNX's LSTM, and back.
+@pytest.mark.parametrize(
+    ("make", "batch", "transposed"),
+    [(_images, 1, 0), (_images, 3, 0), (_words, 1, 0), (_words, 3, 2)],
+)
+def test_round_trip(
+    tmp_path: Path, make: Callable[[], keras.Model], batch: int, transposed: int
+) -> None:
     keras.utils.set_random_seed(3)
     graph = convert(trace_model(make()).trace)
     path = tmp_path / "model.onnx"
-    path.write_bytes(export(graph).SerializeToString())
+    path.write_bytes(export(graph, batch).SerializeToString())
     again = convert(load(path, LoadOptions()).trace)
     (port,) = graph.inputs
     random = np.random.default_rng(5)
-    shape = (1, *(d for d in port.value.shape[1:] if isinstance(d, int)))
+    shape = (batch, *(d for d in port.value.shape[1:] if isinstance(d, int)))
     data = random.integers(0, 50, shape) if len(shape) == 2 else random.normal(size=shape)
     arrays = {port.name: data.astype(port.value.dtype.numpy)}
     (expected,) = interpret(graph, arrays).values()

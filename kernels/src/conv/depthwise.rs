@@ -29,6 +29,8 @@ const NEAR: usize = 1 << 15;
 /// Lines of the output that are computed channel by channel: what they see of the input in some
 /// channels stays in the first cache.
 const MAX_LINES: usize = 8;
+/// Lines of the output that a task computes, at least, unless all threads have fewer.
+const LEAST_LINES: usize = 4;
 /// Stops of a tile.
 const STOPS: usize = 4;
 
@@ -188,7 +190,8 @@ impl<'a> Depthwise<'a> {
 }
 
 /// Lines of an image that one task computes: so few that a thread that is held up does not hold up
-/// all, if that leaves all with the same work.
+/// all, if that leaves all with the same work. Not fewer than [`LEAST_LINES`], though, of which
+/// neighbours see the same lines of the input.
 pub(crate) fn lines_per_task(lines: usize, parallel: &dyn Parallel) -> usize {
     let threads = parallel.threads().max(1);
     let share = lines.div_ceil(threads).max(1);
@@ -198,6 +201,7 @@ pub(crate) fn lines_per_task(lines: usize, parallel: &dyn Parallel) -> usize {
     (2..=4)
         .rev()
         .map(|rounds| lines.div_ceil(threads * rounds).max(1))
+        .filter(|&each| each >= LEAST_LINES.min(share))
         .find(|each| lines.div_ceil(*each).div_ceil(threads) * each <= share + share / 16)
         .unwrap_or(share)
 }

@@ -102,49 +102,24 @@ impl Body for Multiply<'_, '_, '_> {
         store.bias = store.bias.map(|bias| &bias[block.column..]);
         match a {
             A::Rows(source) => {
-                let mut at = Piece::default();
-                loop {
-                    let (to, last) = at.advance(source);
-                    let store = Store {
-                        accumulate: store.accumulate || at != Piece::default(),
-                        bias: store.bias.filter(|_| last),
-                        clamp: store.clamp.filter(|_| last),
-                        map: store.map.filter(|_| last),
-                    };
-                    let k = to.rows_before(source) - at.rows_before(source);
-                    let near = matches!(b, B::Packed { near: true, .. });
-                    let tall = turns::is_tall(block.rows, k);
-                    let at_once = if near {
-                        usize::MAX
-                    } else {
-                        turns::panels(k * super::pack::panel(level), tall)
-                    };
-                    let all = panels_of(level, n, block);
-                    let mut start = all.start;
-                    while start < all.end {
-                        let panels = start..all.end.min(start.saturating_add(at_once));
-                        start = panels.end;
-                        let next = if start < all.end {
-                            Some((start, at.rows_before(source)))
-                        } else {
-                            Some((all.start, to.rows_before(source))).filter(|_| !last && !near)
-                        };
-                        let b = Columns {
-                            b,
-                            n,
-                            level,
-                            panels,
-                            fetches_a: near || tall,
-                            next,
-                            end: all.end,
-                        };
-                        rows_columns(s, source, &b, (at, to), block, &store);
-                    }
-                    if last {
-                        break;
-                    }
-                    at = to;
+                let most = const { most_rows(S::REGISTERS)[1] };
+                let walk = apart::Walk {
+                    source,
+                    b: (b, n, level),
+                    block,
+                    store,
+                    memory: &mut [],
+                };
+                let few = walk.block.rows < most && source.scale.is_none();
+                if !matches!(b, B::Packed { .. }) || few && source.matrix(0, 0).is_some() {
+                    return s.apart(walk);
                 }
+                // Here, because what a function has on its stack is written anew for every call.
+                let mut memory: Strip<MAX_ROWS> = [[0.0; tile::STRIP]; MAX_ROWS];
+                s.apart(apart::Walk {
+                    memory: &mut memory,
+                    ..walk
+                });
             }
             A::Columns { data, ld, k, far } => {
                 let mut from = 0;
@@ -188,33 +163,93 @@ impl Body for Multiply<'_, '_, '_> {
     }
 }
 
-/// Multiplies all rows of a block by some panels of B.
+/// Multiplies all rows of a block by B, some of its rows and panels at a time.
+#[inline(always)]
+fn rows<S: Simd>(s: S, walk: apart::Walk<'_, '_, '_>) {
+    let apart::Walk {
+        source,
+        b: (b, n, level),
+        block,
+        store,
+        memory,
+    } = walk;
+    let mut at = Piece::default();
+    loop {
+        let (to, last) = at.advance(source);
+        let store = Store {
+            accumulate: store.accumulate || at != Piece::default(),
+            bias: store.bias.filter(|_| last),
+            clamp: store.clamp.filter(|_| last),
+            map: store.map.filter(|_| last),
+        };
+        let k = to.rows_before(source) - at.rows_before(source);
+        let near = matches!(b, B::Packed { near: true, .. });
+        let tall = turns::is_tall(block.rows, k);
+        let at_once = if near {
+            usize::MAX
+        } else {
+            turns::panels(k * super::pack::panel(level), tall)
+        };
+        let all = panels_of(level, n, block);
+        let mut start = all.start;
+        while start < all.end {
+            let panels = start..all.end.min(start.saturating_add(at_once));
+            start = panels.end;
+            let next = if start < all.end {
+                Some((start, at.rows_before(source)))
+            } else {
+                Some((all.start, to.rows_before(source))).filter(|_| !last && !near)
+            };
+            let b = Columns {
+                b,
+                n,
+                level,
+                panels,
+                fetches_a: near || tall,
+                next,
+                end: all.end,
+            };
+            rows_columns(s, source, &b, (at, to), memory, block, &store);
+        }
+        if last {
+            break;
+        }
+        at = to;
+    }
+}
+
+/// Multiplies all rows of a block by some panels of B; without memory for a strip, where they lie.
 #[inline(always)]
 fn rows_columns<S: Simd>(
     s: S,
     source: &Source<'_>,
     b: &Columns<'_, '_>,
     pieces: (Piece, Piece),
+    memory: &mut [[f32; tile::STRIP]],
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) {
     let most = const { most_rows(S::REGISTERS)[1] };
     let packed = matches!(b.b, B::Packed { .. });
-    let copied = packed && source.taps_follow();
-    let mut memory: Strip<MAX_ROWS> = [[0.0; tile::STRIP]; MAX_ROWS];
+    let mut memory = match packed && source.taps_follow() {
+        true => memory.first_chunk_mut::<MAX_ROWS>(),
+        false => None,
+    };
+    let whole = source.matrix(0, 0).is_some();
     let mut positions = source.positions(block.row, block.row + block.rows);
     let mut strip = [Position::default(); MAX_ROWS];
     let near = matches!(b.b, B::Packed { near: true, .. });
     let scaled = source.scale.is_some();
-    let narrow =
-        narrow::step::<S>(source, pieces).filter(|_| copied && !scaled && !source.leaves_out);
+    let narrow = narrow::step::<S>(source, pieces).filter(|_| !scaled && !source.leaves_out);
     let mut number = 0;
-    if copied && (!near || !scaled && first_cache_is_wide()) {
+    if let Some(memory) = &mut memory
+        && (!near || !scaled && first_cache_is_wide())
+    {
         number = match source.scale {
             Some(scale) => s.apart(apart::Scaled {
                 of: apart::Task::new(source, b, pieces, block, store),
                 scale,
-                memory: &mut memory,
+                memory,
             }),
             None => s.apart(apart::InPlace(apart::Task::new(
                 source, b, pieces, block, store,
@@ -224,9 +259,12 @@ fn rows_columns<S: Simd>(
     }
     loop {
         let mut room = most;
-        if let Some(step) = narrow {
+        if whole && !scaled {
+            room = tiling::next_strip(S::REGISTERS, positions.left());
+        }
+        if let (Some(step), Some(memory)) = (narrow, &mut memory) {
             let (first, strips) = positions.strips(most);
-            let (line, memory) = ((&first, strips), &mut memory);
+            let line = (&first, strips);
             let of = apart::Task::new(source, b, pieces, block, store);
             match step {
                 1 => s.apart(apart::Narrow::<1> { of, line, memory }),
@@ -247,7 +285,9 @@ fn rows_columns<S: Simd>(
         if source.leaves_out && leave_out(source, b, pieces.0, strip, block, store) {
             continue;
         }
-        if copied && (filled == most || scaled) {
+        if let Some(memory) = &mut memory
+            && (filled == most || scaled)
+        {
             let mut next = [Position::default(); MAX_ROWS];
             let next = if b.fetches_a {
                 let filled = positions.clone().fill(&mut next);
@@ -262,7 +302,7 @@ fn rows_columns<S: Simd>(
                     number,
                     next,
                 },
-                memory: &mut memory,
+                memory,
             });
             number += 1;
             map_strip(b, strip, block, store);

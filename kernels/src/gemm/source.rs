@@ -372,6 +372,12 @@ impl Positions {
         }
     }
 
+    /// Positions from the next one to the last, if there is one line and the walk visits all.
+    #[inline(always)]
+    pub fn left(&self) -> usize {
+        self.to.min(self.x.end).saturating_sub(self.out.1)
+    }
+
     /// Positions from the next one to the end of its line, if the walk visits all.
     #[inline(always)]
     pub fn left_in_line(&self) -> usize {

@@ -1,4 +1,8 @@
-"""Names of the files in which a model of the benchmark lies for all implementations."""
+"""Names of the files in which a model of the benchmark lies for all implementations.
+
+The folder of a model has its facts and the library, which serves every batch; it has a folder for
+each batch, which has the rest.
+"""
 
 INPUT = "input.npy"
 EXPECTED = "expected.npy"
@@ -8,3 +12,8 @@ FACTS = "facts.json"
 TFLITE = "model.tflite"
 ONNX = "model.onnx"
 LIBRARY = "libmodel_bench.so"
+
+
+def batch_folder(batch: int) -> str:
+    """The name of the folder of a batch, in that of the model."""
+    return f"batch_{batch}"

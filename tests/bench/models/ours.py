@@ -18,15 +18,15 @@ from converters.tf.emit.options import Options, RuntimeMode
 from tests.bench.models import files
 
 _ABI = """
-/// Makes the model; null if it can't be made.
+/// Makes the model, for batches of one size; null if it can't be made.
 #[unsafe(no_mangle)]
-pub extern "C" fn bench_new(threads: usize) -> *mut Bench {
+pub extern "C" fn bench_new(threads: usize, batch: usize) -> *mut Bench {
     let Ok(model) = @TYPE::new() else {
         return core::ptr::null_mut();
     };
     let model = model.with_threads(threads);
-    let workspace = model.workspace(1);
-    Box::into_raw(Box::new(Bench { model, workspace, outputs: Outputs::zeroed(1) }))
+    let workspace = model.workspace(batch);
+    Box::into_raw(Box::new(Bench { model, workspace, outputs: Outputs::zeroed(batch) }))
 }
 
 /// A model with its memory.
@@ -39,7 +39,7 @@ pub struct Bench {
 /// Seconds of one of `calls` calls; negative if one fails.
 ///
 /// # Safety
-/// The model comes from `bench_new`, the input has the model's length, the output room for `len`.
+/// The model comes from `bench_new`, the input has a batch's length, the output room for `len`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bench_run(
     bench: *mut Bench,
@@ -68,20 +68,20 @@ pub unsafe extern "C" fn bench_run(
 
 
 def load(folder: Path, threads: int) -> tuple[Callable[[int], float], Callable[[], Any]]:
-    """Loads a compiled model with one input and one output.
+    """Loads a compiled model with one input and one output for the batch of a folder.
 
     Returns:
         A function that returns the seconds of one of so many calls, and one that returns what the
         last call computed.
     """
-    library = ctypes.CDLL(str(folder / files.LIBRARY))
+    library = ctypes.CDLL(str(folder.parent / files.LIBRARY))
     library.bench_new.restype = ctypes.c_void_p
     library.bench_run.restype = ctypes.c_double
-    address = library.bench_new(ctypes.c_size_t(threads))
+    x = np.load(folder / files.INPUT)
+    address = library.bench_new(ctypes.c_size_t(threads), ctypes.c_size_t(x.shape[0]))
     if not address:
         raise RuntimeError("the generated model can't be made")
     model = ctypes.c_void_p(address)
-    x = np.load(folder / files.INPUT)
     output = np.zeros(np.load(folder / files.EXPECTED).shape, np.float32)
 
     def run(calls: int) -> float:

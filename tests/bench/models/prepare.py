@@ -1,62 +1,69 @@
-"""Makes a model and writes it for every implementation."""
+"""Makes a model and writes it for every implementation and some batches."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from converters.tf import ir
 from converters.tf.load.model import trace_model
 from converters.tf.lower.convert import convert
 from converters.tf.plan.arena import plan_memory
 from tests.bench.models import files
+from tests.bench.models.facts import Facts
 from tests.bench.models.onnx_export import export
 from tests.bench.models.ours import compile_crate
 from tests.bench.models.zoo import Entry, make, sample
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What is known of a model before it runs.
-
-    Attributes:
-        macs: Multiplications with addition of a call.
-        arena: Bytes of memory of a call of ours, without weights.
-        weights: Bytes of the weights.
-        size: Bytes of the compiled crate, weights included.
-        compile: Seconds that rustc took for the crate without the runtime.
-        missing: Why an implementation can't have the model.
-    """
-
-    macs: int
-    arena: int
-    weights: int
-    size: int
-    compile: float
-    missing: dict[str, str]
-
-
-def prepared_in(entry: Entry, folder: Path) -> Facts:
-    """Writes the files of a model into a folder, unless they are there."""
-    facts = folder / files.FACTS
-    if not facts.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        facts.write_text(json.dumps(asdict(prepare(entry, folder))), "utf-8")
-    return Facts(**json.loads(facts.read_text("utf-8")))
-
-
-def prepare(entry: Entry, folder: Path) -> Facts:
-    """Writes the files of a model into an empty folder."""
+def prepared_in(entry: Entry, folder: Path, batches: Sequence[int]) -> Facts:
+    """Writes the files of a model for some batches into a folder, unless they are there."""
+    path = folder / files.FACTS
+    known = Facts(**json.loads(path.read_text("utf-8"))) if path.exists() else None
+    left = [
+        batch
+        for batch in batches
+        if known is None or files.batch_folder(batch) not in known.missing
+    ]
+    if known is not None and not left:
+        return known
+    folder.mkdir(parents=True, exist_ok=True)
     model = make(entry)
-    x = sample(model)
     graph = convert(trace_model(model).trace)
-    expected = np.asarray(model(x, training=False))
+    facts = known or _compiled(model, graph, folder)
+    for batch in left:
+        name = files.batch_folder(batch)
+        facts.missing[name] = _write_batch(model, graph, folder / name, batch)
+    path.write_text(json.dumps(asdict(facts)), "utf-8")
+    return facts
+
+
+def _compiled(model: Any, graph: ir.Graph, folder: Path) -> Facts:
+    """Writes the compiled crate of a model, which serves every batch."""
+    x = sample(model)
+    seconds = compile_crate(graph, x, np.asarray(model(x, training=False)), folder)
+    plan = plan_memory(graph)
+    return Facts(
+        macs=plan.macs,
+        arena=plan.arena_bytes,
+        weights=sum(v.data.nbytes for v in graph.constants() if v.data is not None),
+        size=(folder / files.LIBRARY).stat().st_size,
+        compile=seconds,
+        missing={},
+    )
+
+
+def _write_batch(model: Any, graph: ir.Graph, folder: Path, batch: int) -> dict[str, str]:
+    """Writes input, result and the peers' graphs of a batch; returns why a peer has none."""
+    folder.mkdir(exist_ok=True)
+    x = sample(model, batch)
     np.save(folder / files.INPUT, x)
-    np.save(folder / files.EXPECTED, expected)
+    np.save(folder / files.EXPECTED, np.asarray(model(x, training=False)))
     frozen = frozen_graph(model, x)
     (folder / files.FROZEN).write_bytes(frozen.graph.as_graph_def().SerializeToString())
     names = {"input": frozen.inputs[0].name, "output": frozen.outputs[0].name}
@@ -66,18 +73,9 @@ def prepare(entry: Entry, folder: Path) -> Facts:
     _try(
         missing,
         "onnxruntime",
-        lambda: (folder / files.ONNX).write_bytes(export(graph).SerializeToString()),
+        lambda: (folder / files.ONNX).write_bytes(export(graph, batch).SerializeToString()),
     )
-    seconds = compile_crate(graph, x, expected, folder)
-    plan = plan_memory(graph)
-    return Facts(
-        macs=plan.macs,
-        arena=plan.arena_bytes,
-        weights=sum(v.data.nbytes for v in graph.constants() if v.data is not None),
-        size=(folder / files.LIBRARY).stat().st_size,
-        compile=seconds,
-        missing=missing,
-    )
+    return missing
 
 
 def _try(missing: dict[str, str], who: str, write: Callable[[], Any]) -> None:

@@ -99,11 +99,11 @@ def make(entry: Entry) -> Any:
     return entry.make()
 
 
-def sample(model: Any) -> Any:
-    """Returns one example."""
+def sample(model: Any, batch: int = 1) -> Any:
+    """Returns a batch of examples."""
     random = np.random.default_rng(3)
     tensor = model.inputs[0]
-    shape = (1, *tensor.shape[1:])
+    shape = (batch, *tensor.shape[1:])
     if "int" in str(tensor.dtype):
         return random.integers(0, 5000, shape).astype(np.int32)
     return random.normal(size=shape).astype(np.float32)

@@ -6,7 +6,7 @@ use super::*;
 use crate::conv::Padding;
 use crate::conv::tests::{conv, each_product};
 use crate::simd::available;
-use crate::testing::{Interleaved, close, numbers};
+use crate::testing::{Interleaved, Threads, close, numbers};
 
 fn compare(found: &[f32], exact: &[(f64, f64)]) -> std::result::Result<(), TestCaseError> {
     for (i, (&found, exact)) in found.iter().zip(exact).enumerate() {
@@ -191,4 +191,21 @@ fn bias_and_activation() {
         .run(&[0.0; 98], &[0.0; 36], &mut [0.0; 98], &Serial)
         .is_err()
     );
+}
+
+#[test]
+fn tasks_have_some_lines_and_threads_the_same() {
+    for threads in 1..=8 {
+        for lines in 1..=300 {
+            let each = lines_per_task(lines, &Threads(threads));
+            let share = lines.div_ceil(threads);
+            assert!(
+                (LEAST_LINES.min(share)..=share).contains(&each),
+                "{lines} for {threads}"
+            );
+            let most = lines.div_ceil(each).div_ceil(threads) * each;
+            assert!(most <= share + share / 16, "{lines} for {threads}: {each}");
+        }
+    }
+    assert_eq!(lines_per_task(7, &Threads(2)), 4);
 }

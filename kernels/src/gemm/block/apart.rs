@@ -6,9 +6,10 @@ use super::panels::{Columns, Panel};
 use super::piece::Piece;
 use super::strip::{Turn, rest_columns, strip_columns};
 use super::tiling::MAX_ROWS;
-use super::{columns, in_place, narrow};
+use super::{B, columns, in_place, narrow};
+use crate::base::level::Level;
 use crate::gemm::source::{Position, Scale, Source};
-use crate::gemm::tile::{Store, Strip};
+use crate::gemm::tile::{self, Store, Strip};
 use crate::simd::blocks::Block;
 use crate::simd::{Body, Simd};
 
@@ -37,6 +38,26 @@ impl<'t, 'a, 'c> Task<'t, 'a, 'c> {
             block,
             store,
         }
+    }
+}
+
+/// [`super::rows`]
+pub(super) struct Walk<'t, 'a, 'c> {
+    pub source: &'t Source<'a>,
+    /// The right-hand side, its columns, and the level that it is packed for.
+    pub b: (&'t B<'a>, usize, Level),
+    pub block: &'t mut Block<'c, f32>,
+    pub store: Store<'t>,
+    /// For the rows of a strip, or none.
+    pub memory: &'t mut [[f32; tile::STRIP]],
+}
+
+impl Body for Walk<'_, '_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        super::rows(s, self);
     }
 }
 

@@ -16,16 +16,20 @@ macro_rules! tiles {
     };
     (@all $simd:ident, $v:literal, $enough:ident, $left:expr, $mr:ident, $nv:ident, $body:block) => {{
         $crate::gemm::block::tiling::tiles!(@one $simd, 14, $v, $enough, $left, $mr, $nv, $body);
+        $crate::gemm::block::tiling::tiles!(@one $simd, 8, $v, $enough, $left, $mr, $nv, $body);
         $crate::gemm::block::tiling::tiles!(@one $simd, 7, $v, $enough, $left, $mr, $nv, $body);
         $crate::gemm::block::tiling::tiles!(@one $simd, 6, $v, $enough, $left, $mr, $nv, $body);
         $crate::gemm::block::tiling::tiles!(@one $simd, 4, $v, $enough, $left, $mr, $nv, $body);
         $crate::gemm::block::tiling::tiles!(@one $simd, 1, $v, $enough, $left, $mr, $nv, $body);
     }};
     (@one $simd:ident, $r:literal, $v:literal, $enough:ident, $left:expr, $mr:ident, $nv:ident, $body:block) => {
-        if const { $crate::gemm::block::tiling::has_tile($simd::REGISTERS, $r, $v) } {
+        if const {
+            $crate::gemm::block::tiling::has_tile($simd::REGISTERS, $r, $v)
+                && $crate::gemm::block::tiling::$enough($r, $r)
+        } {
             const $mr: usize = $r;
             const $nv: usize = $v;
-            while $left >= const { $crate::gemm::block::tiling::$enough($r) } $body
+            while $crate::gemm::block::tiling::$enough($r, $left) $body
         }
     };
 }
@@ -35,25 +39,39 @@ pub(crate) use tiles;
 /// Whether a level with so many registers has a tile of so many rows and vectors.
 pub(crate) const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
     let tall = match registers {
-        32 => matches!(rows, 14 | 7 | 4 | 1),
+        32 => matches!(rows, 14 | 8 | 7 | 4 | 1),
         16 => matches!(rows, 6 | 4 | 1),
         _ => matches!(rows, 4 | 1),
     };
     tall && rows <= most_rows(registers)[vectors]
 }
 
-/// Rows that must be left for a tile that stores only those that are there.
-pub(crate) const fn padded(rows: usize) -> usize {
+/// Whether so many rows that are left are for a tile that stores only those that are there. A tile
+/// of one row takes as long as one of four: its sums wait for themselves.
+pub(crate) const fn padded(rows: usize, left: usize) -> bool {
     match rows {
-        7 | 6 => 5,
-        4 => 2,
-        _ => rows,
+        8 => matches!(left, 8 | 12),
+        7 => left >= 5 && left != 8,
+        6 => left >= 5 && !matches!(left, 7 | 8),
+        4 => left >= 2,
+        _ => left >= rows,
     }
 }
 
-/// Rows that must be left for a tile that needs all its rows.
-pub(crate) const fn exact(rows: usize) -> usize {
-    rows
+/// Whether so many rows that are left are for a tile that needs all its rows.
+pub(crate) const fn exact(rows: usize, left: usize) -> bool {
+    rows != 8 && left >= rows
+}
+
+/// Rows of the next strip of `left` that there are: few are divided so that no tile is nearly
+/// empty.
+#[inline(always)]
+pub(crate) const fn next_strip(registers: usize, left: usize) -> usize {
+    match (registers, left) {
+        (32, 15 | 16) => 8,
+        (16, 7 | 8) => left,
+        _ => most_rows(registers)[1],
+    }
 }
 
 /// Most rows of a tile of any level of the build.
@@ -82,5 +100,83 @@ pub(crate) const fn most_rows(registers: usize) -> [usize; 4] {
         32 => [0, 14, 14, 7],
         16 => [0, 6, 6, 4],
         _ => [0, 4, 0, 0],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::parallel::Serial;
+    use crate::gemm::{Gemm, Matrix, Packed, pack};
+    use crate::simd::available;
+    use crate::testing::numbers;
+
+    /// The rows of the tiles of a strip that store only the rows that are there.
+    fn tiles_of(registers: usize, vectors: usize, mut left: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        for rows in [14, 8, 7, 6, 4, 1] {
+            while has_tile(registers, rows, vectors) && padded(rows, left) {
+                found.push(rows);
+                left -= rows.min(left);
+            }
+        }
+        assert_eq!(left, 0, "rows without a tile");
+        found
+    }
+
+    #[test]
+    fn a_tile_of_one_row_is_for_one_row_only() {
+        for (registers, vectors) in [(32, 1), (32, 2), (32, 3), (16, 1), (16, 2)] {
+            for rows in 1..=64 {
+                let (mut left, mut found) = (rows, Vec::new());
+                while left > 0 {
+                    let strip = next_strip(registers, left).min(left);
+                    assert!(strip <= MAX_ROWS);
+                    found.extend(tiles_of(registers, vectors, strip));
+                    left -= strip;
+                }
+                assert_eq!(found.contains(&1), rows == 1, "{rows}: {found:?}");
+            }
+        }
+        assert_eq!(tiles_of(32, 2, 8), [8]);
+        assert_eq!(tiles_of(32, 2, 12), [8, 4]);
+        assert_eq!(tiles_of(16, 2, 8), [4, 4]);
+        assert_eq!(
+            (next_strip(32, 15), next_strip(32, 16), next_strip(16, 8)),
+            (8, 8, 8)
+        );
+    }
+
+    /// A row has the same bits in a product of any number of rows from two on.
+    #[test]
+    fn the_bits_of_a_row_do_not_depend_on_the_rows_beside_it() {
+        const MOST: usize = 45;
+        for (k, n) in [(1, 16), (70, 33), (129, 64), (600, 47)] {
+            let (a, b, bias) = (numbers(MOST * k, 1), numbers(k * n, 2), numbers(n, 3));
+            let before = numbers(MOST * n, 4);
+            for level in available() {
+                let mut memory = vec![f32::NAN; pack::packed_len(level, k, n).unwrap()];
+                let b = Matrix::rows(&b, n);
+                let b = Packed::pack_for(level, &b, (k, n), &mut memory, &Serial).unwrap();
+                let run = |rows: usize| {
+                    let mut c = before[..rows * n].to_vec();
+                    let gemm = Gemm {
+                        bias: Some(&bias),
+                        accumulate: true,
+                        ..Gemm::packed(rows, Matrix::rows(&a, k), b)
+                    };
+                    gemm.run(&mut c, n, &mut [], &Serial).unwrap();
+                    c
+                };
+                let whole = run(MOST);
+                for rows in 2..MOST {
+                    for (i, (x, y)) in run(rows).iter().zip(&whole).enumerate() {
+                        let at = (i / n, i % n);
+                        let same = x.to_bits() == y.to_bits();
+                        assert!(same, "{level:?} {rows}x{n}x{k} {at:?}: {x} {y}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -5,7 +5,8 @@
 //! row by row. Several threads take a part of the units each, and meet once or twice in a step, or
 //! some of the sequences ([`team`]).
 //!
-//! Which sums of a step are added first depends on the number of threads.
+//! Which sums of a step are added first depends on the number of sequences, and, for a single one,
+//! on the number of threads.
 
 use core::ops::Range;
 
@@ -15,7 +16,7 @@ use crate::base::parallel::{Parallel, Serial};
 use crate::gemm::thin::Thin;
 use crate::gemm::{Activation, Gemm, Matrix, Packed, Right};
 use crate::simd::blocks::Block;
-use team::{Part, Whole};
+use team::{FEW, Part, Whole};
 
 mod cells;
 mod gru;
@@ -191,12 +192,23 @@ impl Walk<'_> {
             let from = (sequence * self.steps + first) * inputs;
             for piece in 0..part.pieces(self.units, gates) {
                 let (range, at) = part.piece(piece, self.units, gates);
-                let gemm = Gemm {
-                    bias: bias.map(|bias| &bias[range.clone()]),
-                    a: Matrix::rows(x.get(from..).unwrap_or(&[]), ld),
-                    ..kernel.part(range).gemm(rows, x)
-                };
+                let bias = bias.map(|bias| &bias[range.clone()]);
+                let kernel = kernel.part(range);
+                let x = x.get(from..).unwrap_or(&[]);
                 let to = &mut part.gates[sequence * count * columns + at..];
+                if let (true, Right::Packed(matrix)) = (single && self.batch <= FEW, kernel.right) {
+                    let thin = Thin {
+                        bias,
+                        ..Thin::default()
+                    };
+                    thin_rows(&thin, rows, (x, ld), &matrix, (to, columns), parallel)?;
+                    continue;
+                }
+                let gemm = Gemm {
+                    bias,
+                    a: Matrix::rows(x, ld),
+                    ..kernel.gemm(rows, x)
+                };
                 gemm.run(to, columns, part.scratch, parallel)?;
             }
         }
@@ -292,8 +304,35 @@ fn product(sizes: &[usize]) -> Result<usize> {
         .ok_or(Error::Overflow { argument: "units" })
 }
 
+/// Rows of products, each on its own: those of `x` and of `out` are so many elements apart. Every
+/// other row reads the matrix from its other end.
+#[inline]
+fn thin_rows(
+    thin: &Thin<'_>,
+    rows: usize,
+    (x, x_ld): (&[f32], usize),
+    matrix: &Packed<'_>,
+    (out, ld): (&mut [f32], usize),
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    for row in 0..rows {
+        let thin = Thin {
+            backwards: thin.backwards != (row % 2 == 1),
+            ..*thin
+        };
+        let x = &x[row * x_ld..][..matrix.rows()];
+        thin.run(
+            x,
+            matrix,
+            &mut out[row * ld..][..matrix.columns()],
+            parallel,
+        )?;
+    }
+    Ok(())
+}
+
 /// `out = x * factor + bias`, or added to what `out` holds; rows of `out` are `ld` apart. The
-/// factor of one row is read `backwards` every other time.
+/// factor of few rows is read `backwards` every other time.
 #[allow(clippy::too_many_arguments)]
 fn project(
     factor: &Factor<'_>,
@@ -306,14 +345,14 @@ fn project(
     scratch: &mut [f32],
     parallel: &dyn Parallel,
 ) -> Result<()> {
-    if let (1, Right::Packed(matrix)) = (rows, &factor.right) {
+    if let (1..=FEW, Right::Packed(matrix)) = (rows, &factor.right) {
         let thin = Thin {
             bias,
             activation,
             accumulate,
             backwards,
         };
-        return thin.run(x, matrix, &mut out[..factor.columns], parallel);
+        return thin_rows(&thin, rows, (x, factor.rows), matrix, (out, ld), parallel);
     }
     let gemm = Gemm {
         bias,

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use super::{Factor, Walk};
 use crate::base::error::{Error, Result};
+use crate::base::level::second_cache;
 use crate::base::parallel::{Parallel, Serial};
 use crate::base::rounds::MOST;
 use crate::gemm::pack::{lanes, panel, panels};
@@ -16,11 +17,24 @@ const MEET_ONCE: usize = 12 << 10;
 const MEET_TWICE: usize = 32 << 10;
 /// Multiplications of all steps that repay another thread.
 const PARALLEL: usize = 1 << 17;
-/// Sequences of a thread from which on it uses what it reads of a matrix often enough to have all
-/// of it, ...
-const ROWS: usize = 7;
-/// ... if its cache has: elements.
-const NEAR: usize = 1 << 17;
+/// Sequences whose products are those of one row each: a tile of a product of two rows takes as long
+/// as one of four.
+pub(super) const FEW: usize = 2;
+
+/// Elements of weights that each of several threads reads in every step: half of the second cache.
+fn near() -> usize {
+    second_cache() / size_of::<f32>() / 2
+}
+
+/// The tasks that have sequences, for so many threads. Either all or none of them have as few as
+/// [`FEW`], so that the number of threads does not change how sums are made.
+fn shares(batch: usize, threads: usize) -> usize {
+    threads.min(if batch <= FEW {
+        batch
+    } else {
+        batch / (FEW + 1)
+    })
+}
 
 /// How the work is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,11 +84,12 @@ impl Plan {
         if all.saturating_mul(walk.steps) < PARALLEL {
             return Self::Alone;
         }
-        let rows = threads.min(walk.batch);
+        let rows = shares(walk.batch, threads);
         let panel = panel(matrix.level);
         let units = threads.min(walk.units / panel);
         let whole = walk.units.is_multiple_of(panel);
-        if walk.batch >= ROWS * threads && (weights <= NEAR || !whole) {
+        let few = (2..=FEW).contains(&walk.batch);
+        if few || rows == threads && (weights <= near() || !whole) {
             return Self::Rows(rows);
         }
         let meet = if recurrent.len() > 1 {
@@ -86,9 +101,11 @@ impl Plan {
             return Self::Units(units);
         }
         if walk.batch > 1 {
-            // A product of two rows takes as long as one of four.
-            let fewer = walk.batch <= threads || walk.batch > 2 * threads;
-            return if fewer { Self::Rows(rows) } else { Self::Alone };
+            return if rows > 1 {
+                Self::Rows(rows)
+            } else {
+                Self::Alone
+            };
         }
         let gates = recurrent.iter().map(|factor| factor.columns).sum();
         let products = threads.min(panels(matrix.level, gates));

@@ -184,6 +184,18 @@ fn units() -> impl Strategy<Value = usize> {
     prop_oneof![2 => (1..9_usize).prop_map(|n| n * 32), 1 => 1..40_usize, 2 => 33..130_usize]
 }
 
+/// Whether all elements have the same bits.
+fn same(found: &Results, expected: &Results) -> bool {
+    let bits = |results: &Results| {
+        results
+            .concat()
+            .iter()
+            .map(|x| x.to_bits())
+            .collect::<Vec<_>>()
+    };
+    bits(found) == bits(expected)
+}
+
 fn check(found: &Results, expected: &Results) {
     for (found, expected) in found.iter().zip(expected) {
         assert_close(found, expected);
@@ -196,7 +208,7 @@ proptest! {
     #[test]
     fn threads_give_what_one_gives(
         (kind, units, inputs) in (kind(), units(), prop_oneof![0..40_usize, 100..200_usize]),
-        (batch, steps) in (prop_oneof![2 => Just(1), 1 => 2..10_usize], 0..9_usize),
+        (batch, steps) in (prop_oneof![2 => Just(1), 2 => 2..10_usize, 1 => 14..40_usize], 0..9_usize),
         (reverse, masked, zero_masked, packed, outputs) in
             (any::<bool>(), any::<bool>(), any::<bool>(), prop::bool::weighted(0.9), any::<bool>()),
         seed in 0..100_u64,
@@ -209,7 +221,11 @@ proptest! {
         let mut parallel: Vec<&dyn Parallel> = vec![&Interleaved, &Threads(2)];
         parallel.extend(pools.iter().map(|pool| pool as &dyn Parallel));
         for parallel in parallel {
-            check(&case.run(None, parallel, outputs), &expected);
+            let found = case.run(None, parallel, outputs);
+            check(&found, &expected);
+            if batch > 1 && packed {
+                prop_assert!(same(&found, &expected), "{kind:?} {walk:?}");
+            }
         }
         for plan in case.plans() {
             for parallel in [&pools[1] as &dyn Parallel, &pools[2], &Interleaved] {
@@ -245,5 +261,11 @@ fn layers_are_shared_if_that_repays() {
     assert_eq!(plan(Kind::Lstm, 128, 1, 100, &two), Plan::Units(2));
     assert_eq!(plan(Kind::Lstm, 100, 1, 100, &two), Plan::Panels(2));
     assert_eq!(plan(Kind::Lstm, 100, 8, 100, &two), Plan::Rows(2));
+    // Two sequences, some that make two tiles, and those between; weights that a cache has not.
+    assert_eq!(plan(Kind::Lstm, 128, 2, 100, &two), Plan::Rows(2));
+    assert_eq!(plan(Kind::Lstm, 128, 8, 100, &two), Plan::Rows(2));
+    assert_eq!(plan(Kind::Lstm, 128, 4, 100, &two), Plan::Units(2));
+    assert_eq!(plan(Kind::Lstm, 512, 8, 1, &two), Plan::Units(2));
+    assert_eq!(plan(Kind::Lstm, 128, 6, 100, &Threads(4)), Plan::Units(4));
     assert_eq!(plan(Kind::Lstm, 8, 1, 100, &two), Plan::Alone);
 }
