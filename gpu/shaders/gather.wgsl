@@ -1,4 +1,4 @@
-// Rows by number: a gather, or the sum of the rows that lists name.
+// Rows by number: a gather, the sum of the rows that lists name, or rows of the output that such rows change.
 
 struct Words {
     count: u32,
@@ -13,7 +13,9 @@ struct Words {
 
 var<immediate> words: Words;
 
-// 0: gather; 1: sums of lists, which begin at their first numbers.
+// 0: gather; 1: sums of lists, which begin at their first numbers. From 2 on lists change rows of the output, whose
+// numbers follow the begins: 2: sum; 3: difference; 4: product; 5: smaller; 6: larger; 7: the last one. Then `outer` is 1,
+// or 0 if one number changes all; `limit` counts the lists.
 var<private> kind: u32 = 0xC0DE0000u;
 
 @group(0) @binding(0) var<storage, read> input: array<$V>;
@@ -38,6 +40,23 @@ fn main(
             sum += input[numbers[at] * words.inner + column];
         }
         output[index] = sum;
+        return;
+    }
+    if (kind > 1u) {
+        let place = numbers[words.limit + 1u + row] * words.inner + column;
+        var value = output[place];
+        for (var at = numbers[row]; at < numbers[row + 1u]; at++) {
+            let change = input[(numbers[at] * words.inner + column) * words.outer];
+            switch kind {
+                case 2u: { value += change; }
+                case 3u: { value -= change; }
+                case 4u: { value *= change; }
+                case 5u: { value = select(value, change, change < value); }
+                case 6u: { value = select(value, change, value < change); }
+                default: { value = change; }
+            }
+        }
+        output[place] = value;
         return;
     }
     let before = row / words.numbers;

@@ -254,18 +254,35 @@ impl Gpu {
         !self.decline_small || self.costs.host_read >= 1.0
     }
 
-    /// Copies device memory to the host through memory that the host caches: a discrete card's own is slow to
-    /// read. `false` if nothing was done: the bytes are not the device's, are few, or can be read as quickly.
+    /// Copies device memory to the host through memory that the host caches, or to other device memory: a discrete
+    /// card's own is slow to read. `false` if nothing was done: the bytes are not the device's, are few, or can be
+    /// read as quickly.
     ///
     /// # Errors
     /// [`Problem::Memory`] if there is no memory for the copy, [`Problem::Lost`] for a device that is gone.
     pub fn read(&self, address: usize, to: &mut [u8]) -> Result<bool, Problem> {
-        /// Below, the copy's submission takes longer.
-        const LEAST: usize = 4096;
-        if to.len() < LEAST || !self.is_far() {
+        if !self.is_far() || !self.is_many(to.len()) {
             return Ok(false);
         }
         self.opened.read(address, to)
+    }
+
+    /// Whether the host takes longer to read this many bytes of the device's memory than a submission takes. Where no
+    /// call is declined for its size, a fixed number decides.
+    #[must_use]
+    pub fn is_many(&self, bytes: usize) -> bool {
+        const LEAST: usize = 4096;
+        if self.decline_small {
+            bytes as f64 * self.costs.host_read > self.costs.submission
+        } else {
+            bytes >= LEAST
+        }
+    }
+
+    /// Whether these bytes are the device's.
+    #[must_use]
+    pub fn owns(&self, address: usize, bytes: usize) -> bool {
+        self.opened.offset(address, bytes).is_some()
     }
 
     /// What the device reaches, measured for the bench.

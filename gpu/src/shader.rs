@@ -47,6 +47,10 @@ shaders! {
     Depthwise "depthwise";
     /// Comparisons and choices.
     Mask "mask";
+    /// Elements of another type.
+    Cast "cast";
+    /// Rows with one element that differs.
+    OneHot "one_hot";
     /// Random numbers.
     Random "random";
     /// Batch norms.

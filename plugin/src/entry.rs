@@ -146,14 +146,14 @@ pub unsafe extern "C" fn TF_InitProfiler(
     unsafe { init_profiler(params, status, &device_type, profiler) };
 }
 
-/// Writes what [`tfp_adapter::gpu::report`] says to `out`, as much as its `capacity` bytes hold, and gives the
+/// Writes what [`tfp_adapter::reads::report`] says to `out`, as much as its `capacity` bytes hold, and gives the
 /// length of all of it. Module `tfp_plugin.check` calls it.
 ///
 /// # Safety
 /// `out` is valid for writes of `capacity` bytes, or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tfp_gpu_report(out: *mut u8, capacity: usize) -> usize {
-    let text = std::panic::catch_unwind(tfp_adapter::gpu::report).unwrap_or_default();
+    let text = std::panic::catch_unwind(tfp_adapter::reads::report).unwrap_or_default();
     if !out.is_null() {
         let length = text.len().min(capacity);
         // SAFETY: `out` is valid for `capacity` bytes by this function's contract; the text is another's.

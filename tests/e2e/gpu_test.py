@@ -76,8 +76,11 @@ def ops_with_a_body() -> list[str]:
 def test_an_op_computes_what_the_cpu_does(op: str) -> None:
     before = done()
     results = []
+    served = {*report().ops[op].types, "float16"}
     for kernel in sweep.registered("TFP")[op]:
-        if set(kernel.types.values()) & {tf.float32.as_datatype_enum, tf.half.as_datatype_enum}:
+        types = {tf.as_dtype(each).name for each in kernel.types.values()}
+        # An op of truth values alone has not a type attribute.
+        if not types or types & served:
             results.append(sweep.check(op, kernel, DEVICE))
     assert results
     assert not [result for result in results if result is None or result.problem]
@@ -128,6 +131,78 @@ def test_a_training_has_the_losses_of_the_cpu(name: str, optimizer: str, ops: se
     assert len(found) == 10
     np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
     assert ops <= grown(before)
+
+
+def copied() -> dict[str, int]:
+    """Returns how many bytes of the GPU's memory were copied for the CPU's kernels, by ops."""
+    return {op: reads.copied for op, reads in report().cpu.items()}
+
+
+MANY = 64 << 10
+"""A processor reads as many bytes of a card's own memory in about two milliseconds."""
+
+
+def _large_transformer() -> tuple[keras.Model, list[Array]]:
+    """A model with activations of 256 kB and more: masked words, dropout and gathered vectors."""
+    layers = keras.layers
+    words, known = keras.Input((64,), dtype="int32"), keras.Input((64,), dtype="int32")
+    x = layers.Embedding(600, 64)(words) + layers.Embedding(64, 64)(keras.ops.arange(64))
+    mask = keras.ops.cast(keras.ops.expand_dims(known, 1), "bool")
+    attention = layers.MultiHeadAttention(4, 16, dropout=0.1)
+    x = layers.LayerNormalization()(x + attention(x, x, attention_mask=mask, use_causal_mask=True))
+    y = layers.Dense(64)(layers.Dense(128, "gelu")(x))
+    x = layers.LayerNormalization()(x + layers.Dropout(0.1)(y))
+    outputs = layers.Dense(10)(layers.GlobalAveragePooling1D()(x))
+    random = np.random.default_rng(2)
+    inputs = [random.integers(0, 600, (16, 64)), random.integers(0, 4, (16, 64)) > 0]
+    return keras.Model([words, known], outputs), [each.astype(np.int32) for each in inputs]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_training_step_of_a_transformer_leaves_no_large_read_to_the_cpu(optimizer: str) -> None:
+    tf.config.set_soft_device_placement(True)
+    keras.utils.set_random_seed(3)
+    with tf.device(DEVICE):
+        model, data = _large_transformer()
+        inputs = [tf.constant(each) for each in data]
+        labels = tf.constant(np.arange(16) % 10)
+        steps = keras.optimizers.get({"class_name": optimizer, "config": {"global_clipnorm": 1.0}})
+        steps.build(model.trainable_variables)
+        loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+        @tf.function(jit_compile=False)  # type: ignore[untyped-decorator]
+        def step() -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                loss = loss_of(labels, model(inputs, training=True))
+            slopes = tape.gradient(loss, model.trainable_variables)
+            steps.apply_gradients(zip(slopes, model.trainable_variables, strict=True))
+            return loss
+
+        step()
+        before = copied()
+        assert np.isfinite(step().numpy())
+    # What is copied for the CPU's kernels would be read in place without the copy.
+    grown_by = {op: count - before.get(op, 0) for op, count in copied().items()}
+    assert {op: count for op, count in grown_by.items() if count > MANY} == {}
+    in_place = {op: reads.largest for op, reads in report().cpu.items()}
+    assert {op: count for op, count in in_place.items() if count > MANY} == {}
+
+
+def test_a_kernel_of_the_cpu_gets_copies_of_large_inputs() -> None:
+    x = np.random.default_rng(1).normal(size=(100, 300)).astype(np.float32)
+    before = report().cpu
+    with tf.device(DEVICE):
+        found = tf.cumsum(tf.constant(x), axis=1)
+        # One of TensorFlow's own kernels for the CPU.
+        roots = tf.linalg.cholesky(tf.constant(np.eye(100, dtype=np.float32) * 4.0))
+    np.testing.assert_allclose(found.numpy(), np.cumsum(x, axis=1), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(roots.numpy(), np.eye(100, dtype=np.float32) * 2.0)
+    after = report().cpu
+    none = _gpu.Reads(calls=0, read=0, largest=0, copied=0)
+    for op, size in (("Cumsum", 4 * x.size), ("Cholesky", 40_000)):
+        old = before.get(op, none)
+        assert after[op].copied - old.copied == size
+        assert after[op].read == old.read
 
 
 def alternating(x: tf.Tensor) -> tf.Tensor:

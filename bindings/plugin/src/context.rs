@@ -292,6 +292,25 @@ impl<'a> Context<'a> {
         Ok(host)
     }
 
+    /// Whether output `index` is in host memory.
+    ///
+    /// # Errors
+    /// If there is no such output.
+    pub fn is_host_output(&self, index: usize) -> Result<bool> {
+        if index >= self.outputs {
+            return Err(no_such("output", index, self.outputs));
+        }
+        let number = c_index(index, "output")?;
+        // SAFETY: the index is below the number of outputs.
+        let host = unsafe {
+            self.api
+                .kernels
+                .TF_IsHostMemoryOutput(self.raw.as_ptr(), number, self.status.as_ptr())
+        };
+        self.status.take()?;
+        Ok(host)
+    }
+
     /// Number of the step.
     #[must_use]
     pub fn step_id(&self) -> i64 {

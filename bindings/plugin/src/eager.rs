@@ -167,8 +167,31 @@ impl Eager {
     /// If the shapes differ, and what TensorFlow says.
     ///
     /// # Safety
-    /// The variable lies in host memory, and nobody reads or changes it meanwhile.
+    /// The variable lies in memory that the host sees, and nobody reads or changes it meanwhile.
     pub unsafe fn assign(&self, handle: &Value, data_type: DataType, value: &Value) -> Result<()> {
+        let copy = |from: &[u8], to: &mut [u8]| {
+            to.copy_from_slice(from);
+            Ok(())
+        };
+        // SAFETY: what the caller promises.
+        unsafe { self.assign_by(handle, data_type, value, copy) }
+    }
+
+    /// As [`Eager::assign`], by a copy of the caller's: it gets the bytes of the value and those of the variable, which
+    /// are as many.
+    ///
+    /// # Errors
+    /// As [`Eager::assign`], and what the copy says.
+    ///
+    /// # Safety
+    /// As [`Eager::assign`].
+    pub unsafe fn assign_by(
+        &self,
+        handle: &Value,
+        data_type: DataType,
+        value: &Value,
+        copy: impl FnOnce(&[u8], &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
         let attrs = [("dtype", Attr::Type(data_type))];
         let value = value.to_tensor()?;
         let dims: Vec<i64> = value
@@ -201,8 +224,8 @@ impl Eager {
         // SAFETY: the op above has checked that the variable has the shape of `zero`, which is that
         // of `value`, and left the buffer to the variable alone; the caller answers for where it
         // is, and for the others.
-        unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
-        Ok(())
+        let target = unsafe { std::slice::from_raw_parts_mut(target.as_ptr(), bytes.len()) };
+        copy(bytes, target)
     }
 
     /// Executes an op where TensorFlow places it; returns its outputs, of which there are at most

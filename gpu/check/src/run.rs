@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tfp_gpu::{Body, Gpu, Outcome, Problem, Reason};
 use tfp_kernels::base::def::{Call, Inputs, KernelDef, Spec, State, TensorMut, TensorRef};
+use tfp_kernels::base::dtype::DType;
 use tfp_kernels::base::error::Error;
 use tfp_kernels::base::parallel::{Parallel, Serial};
 
@@ -44,6 +45,8 @@ pub struct Case {
     pub def: &'static KernelDef,
     /// Its attributes.
     pub attrs: Table,
+    /// The type by which its body is looked for.
+    pub dtype: DType,
     /// Its inputs.
     pub inputs: Vec<Tensor>,
     /// Which inputs are in host memory.
@@ -72,12 +75,13 @@ fn state() -> State {
 type Cut<'a> = (&'a mut [u8], Option<Guard>);
 
 impl Case {
-    /// Without attributes, nothing in host memory, nothing forwarded.
+    /// Of float32, without attributes, nothing in host memory, nothing forwarded.
     #[must_use]
     pub fn new(def: &'static KernelDef, inputs: Vec<Tensor>) -> Self {
         Self {
             def,
             attrs: Table::default(),
+            dtype: DType::F32,
             inputs,
             host: Vec::new(),
             forwarded: Vec::new(),

@@ -96,3 +96,28 @@ fn the_device_copies_to_the_host() {
     // SAFETY: nobody uses the block any more.
     assert!(unsafe { gpu.free(block) });
 }
+
+#[test]
+fn the_device_copies_within_its_memory() {
+    let gpu = gpu(false);
+    let blocks = [gpu.allocate(20_000).unwrap(), gpu.allocate(20_000).unwrap()];
+    // SAFETY: each block holds as many bytes, and nobody else has them.
+    let [from, to] =
+        blocks.map(|block| unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), 20_000) });
+    for (at, byte) in from.iter_mut().enumerate() {
+        *byte = (at * 7 % 251) as u8;
+    }
+    to.fill(0);
+    let address = from.as_ptr() as usize;
+    assert!(gpu.owns(address, 20_000) && !gpu.owns(address, 1 << 20));
+    assert!(gpu.read(address + 64, &mut to[128..10_128]).unwrap());
+    assert!(to[..128] == [0; 128] && to[128..10_128] == from[64..10_064]);
+    assert!(to[10_128..].iter().all(|&byte| byte == 0));
+    // Parts that overlap, and places between words.
+    assert!(!gpu.read(address + 64, &mut from[4096..14_096]).unwrap());
+    assert!(!gpu.read(address + 1, &mut to[..8000]).unwrap());
+    for block in blocks {
+        // SAFETY: nobody uses the block any more.
+        assert!(unsafe { gpu.free(block) });
+    }
+}

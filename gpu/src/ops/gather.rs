@@ -1,7 +1,8 @@
-//! Rows by number: gathers, and sums of segments.
+//! Rows by number: gathers, sums of segments, and rows that others change.
 
 use tfp_kernels::base::dtype::DType;
 
+use super::view;
 use crate::request::Request;
 use crate::shader::Shader;
 use crate::vulkan::device::Limits;
@@ -33,7 +34,7 @@ pub fn gather(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     }
     let step = indices.dtype.size() / 4;
     dispatch(
-        (0, inner),
+        (0, inner, true),
         [many, outer, limit, step],
         [params.region(), indices.region(), output.region()],
         output.elements(),
@@ -41,13 +42,13 @@ pub fn gather(request: &Request<'_>, _: &Limits) -> Option<Plan> {
 }
 
 fn dispatch(
-    (kind, inner): (u32, usize),
+    (kind, inner, may_be_wide): (u32, usize, bool),
     sizes: [usize; 4],
     buffers: [Region; 3],
     count: usize,
 ) -> Option<Plan> {
     u32::try_from(count).ok()?;
-    let vectors = inner % 4 == 0;
+    let vectors = may_be_wide && inner % 4 == 0;
     let width = if vectors { 4 } else { 1 };
     let mut words = numbers(&[count / width, inner / width])?;
     words.extend(numbers(&sizes)?);
@@ -113,7 +114,7 @@ pub fn segment_sum(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     // Nothing is summed where there is not a row, but a buffer has to be one.
     let from = if data.bytes == 0 { output } else { data };
     let mut plan = dispatch(
-        (1, inner),
+        (1, inner, true),
         [0; 4],
         [from.region(), numbers, output.region()],
         output.elements(),
@@ -124,14 +125,120 @@ pub fn segment_sum(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     Some(plan)
 }
 
+/// What a row becomes by another, in the order of the shader's numbers.
+const CHANGES: &[&str] = &["add", "sub", "mul", "min", "max", "update"];
+
+/// The rows that change each row that is named, in order: where the list of each begins, the numbers of the rows, then
+/// the lists; and how many there are.
+fn changes(rows: &[u32]) -> Option<(Vec<u32>, usize)> {
+    let mut order: Vec<u32> = (0..u32::try_from(rows.len()).ok()?).collect();
+    // Stable: changes of a row keep their order.
+    order.sort_by_key(|&place| rows[place as usize]);
+    let lists: Vec<&[u32]> = order
+        .chunk_by(|&a, &b| rows[a as usize] == rows[b as usize])
+        .collect();
+    let mut begin = u32::try_from(2 * lists.len() + 1).ok()?;
+    let mut all = vec![begin];
+    for list in &lists {
+        begin += u32::try_from(list.len()).ok()?;
+        all.push(begin);
+    }
+    all.extend(
+        lists
+            .iter()
+            .filter_map(|list| Some(rows[*list.first()? as usize])),
+    );
+    let count = lists.len();
+    all.extend(order);
+    Some((all, count))
+}
+
+/// The numbers of the rows that indices of `limits.len()` numbers name; `None` if one is not there.
+fn rows(indices: &[i64], limits: &[usize]) -> Option<Vec<u32>> {
+    let row = |index: &[i64]| {
+        let mut row = 0;
+        for (&number, &limit) in index.iter().zip(limits) {
+            let number = usize::try_from(number).ok()?;
+            row = (number < limit).then_some(row * limit + number)?;
+        }
+        u32::try_from(row).ok()
+    };
+    indices.chunks_exact(limits.len()).map(row).collect()
+}
+
+/// `TfpScatter`, `ScatterNd` and `TensorScatter*`. The host sorts the changes by their rows, so that each row is changed
+/// in the order of the CPU's.
+pub fn scatter(request: &Request<'_>, _: &Limits) -> Option<Plan> {
+    let (tensor, change, nd) = match request.op {
+        "ScatterNd" => (None, "add", true),
+        "TensorScatterAdd" => (Some(0), "add", true),
+        "TensorScatterSub" => (Some(0), "sub", true),
+        "TensorScatterMin" => (Some(0), "min", true),
+        "TensorScatterMax" => (Some(0), "max", true),
+        "TensorScatterUpdate" => (Some(0), "update", true),
+        _ => (
+            Some(0),
+            request.attrs.string("reduction").ok()?,
+            request.attrs.boolean("nd").ok()?,
+        ),
+    };
+    let kind = CHANGES.iter().position(|known| *known == change)?;
+    let first = usize::from(tensor.is_some());
+    let (indices, updates) = (request.inputs.get(first)?, request.inputs.get(first + 1)?);
+    let output = request.outputs.first()?;
+    let depth = if nd { *indices.shape.last()? } else { 1 };
+    let limits = output
+        .shape
+        .get(..depth)
+        .filter(|limits| !limits.is_empty())?;
+    let inner: usize = output.shape[depth..].iter().product();
+    let rows = rows(&request.integers(first)?, limits)?;
+    let is_one = updates.shape.is_empty() && updates.elements() != rows.len() * inner;
+    let fits = is_one || updates.elements() == rows.len() * inner;
+    if !updates.is_f32() || !output.is_f32() || !fits || rows.is_empty() || inner == 0 {
+        return None;
+    }
+    let (lists, count) = changes(&rows)?;
+    let mut plan = Plan::default();
+    match tensor.and_then(|at| request.inputs.get(at)) {
+        Some(tensor) if tensor.address == output.address => {}
+        Some(tensor) => plan.dispatches.push(view::moved_whole(tensor, output)?),
+        None => plan.dispatches.push(view::filled(output, 0.0)?),
+    }
+    let bytes = (lists.len() * 4).next_multiple_of(256);
+    let numbers = Region {
+        place: Place::Scratch(0),
+        bytes,
+    };
+    let last = dispatch(
+        (2 + u32::try_from(kind).ok()?, inner, !is_one),
+        [0, usize::from(!is_one), count, 0],
+        [updates.region(), numbers, output.region()],
+        count * inner,
+    )?;
+    plan.dispatches.extend(last.dispatches);
+    plan.scratch = bytes;
+    plan.data = lists;
+    plan.flops = (rows.len() * inner) as u64;
+    Some(plan)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::lists;
+    use super::{changes, lists, rows};
 
     #[test]
     fn rows_are_listed_in_order() {
         let found = lists(&[2, 0, -1, 2], 3).unwrap();
         assert_eq!(found, [4, 5, 5, 7, 1, 0, 3]);
         assert!(lists(&[3], 3).is_none());
+    }
+
+    #[test]
+    fn changes_of_a_row_keep_their_order() {
+        let found = rows(&[1, 2, 0, 1, 1, 2], &[2, 3]).unwrap();
+        assert_eq!(found, [5, 1, 5]);
+        assert_eq!(changes(&found).unwrap(), (vec![5, 6, 8, 1, 5, 1, 0, 2], 2));
+        assert!(rows(&[2], &[2]).is_none() && rows(&[-1], &[2]).is_none());
     }
 }

@@ -1,8 +1,9 @@
-//! Comparisons and choices: truth values are bytes.
+//! Comparisons, combinations and choices: truth values are bytes.
 
 use tfp_kernels::base::dtype::DType;
 use tfp_kernels::base::shape::Shape;
 
+use super::types::code;
 use crate::request::{Operand, Request};
 use crate::shader::Shader;
 use crate::vulkan::device::Limits;
@@ -18,6 +19,8 @@ const COMPARISONS: &[&str] = &[
     "GreaterEqual",
 ];
 const CHOICE: u32 = 6;
+/// The combinations in the order of the shader's numbers, which follow that of a choice.
+const COMBINATIONS: &[&str] = &["LogicalAnd", "LogicalOr", "LogicalNot"];
 /// Most axes of a strided operand.
 const AXES: usize = 6;
 
@@ -88,7 +91,7 @@ fn dispatch(kind: u32, operands: [&Operand; 3], output: &Operand) -> Option<Plan
     let to: Region = output.region();
     let dispatch = Dispatch {
         shader: Shader::Mask,
-        constants: vec![kind, extents],
+        constants: vec![kind, extents, code(operands[0].dtype)?],
         words,
         buffers: vec![a, b, condition, to, to],
         groups: spread(elements.div_ceil(1024))?,
@@ -101,10 +104,22 @@ pub fn comparison(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     let [a, b] = request.inputs.first_chunk()?;
     let output = request.outputs.first()?;
     let kind = COMPARISONS.iter().position(|op| *op == request.op)?;
-    if !a.is_f32() || !b.is_f32() {
+    // The CPU's kernels of int32 are TensorFlow's.
+    if a.dtype != b.dtype || a.dtype == DType::I32 || output.dtype != DType::Bool {
         return None;
     }
     dispatch(u32::try_from(kind).ok()?, [a, b, a], output)
+}
+
+/// `LogicalAnd`, `LogicalOr` and `LogicalNot`.
+pub fn combination(request: &Request<'_>, _: &Limits) -> Option<Plan> {
+    let (a, output) = (request.inputs.first()?, request.outputs.first()?);
+    let b = request.inputs.get(1).unwrap_or(a);
+    let kind = COMBINATIONS.iter().position(|op| *op == request.op)?;
+    if [a, b, output].iter().any(|each| each.dtype != DType::Bool) {
+        return None;
+    }
+    dispatch(CHOICE + 1 + u32::try_from(kind).ok()?, [a, b, a], output)
 }
 
 /// `SelectV2`, and `Select` whose condition is a number or has the output's shape.
@@ -112,7 +127,7 @@ pub fn select(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     let [condition, a, b] = request.inputs.first_chunk()?;
     let output = request.outputs.first()?;
     let is_vector = request.op == "Select" && condition.shape != output.shape;
-    if condition.dtype != DType::Bool || !a.is_f32() || !b.is_f32() {
+    if condition.dtype != DType::Bool || a.dtype != b.dtype || a.dtype != output.dtype {
         return None;
     }
     if is_vector && !condition.shape.is_empty() {

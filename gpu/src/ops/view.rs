@@ -198,6 +198,16 @@ pub fn tile(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     moved(Move { starts, axes }, (input, output))
 }
 
+/// Copies all elements of a tensor to another of as many.
+pub fn moved_whole(from: &Operand, to: &Operand) -> Option<Dispatch> {
+    let steps = Move {
+        starts: [0; 2],
+        axes: vec![(to.elements(), [1; 2])],
+    };
+    let fit = fits(from) && fits(to) && from.elements() == to.elements();
+    fit.then(|| steps.dispatch([from.region(), to.region()], None))?
+}
+
 /// Writes a number to all elements of a tensor.
 pub fn filled(output: &Operand, value: f32) -> Option<Dispatch> {
     let steps = Move {

@@ -146,14 +146,35 @@ impl Opened {
 }
 
 impl Opened {
-    /// Copies bytes of a block to the host. `false` if one block does not hold all, or without cached memory.
+    /// Copies bytes of a block to the host, or to another block or another part of it. `false` if one block does not
+    /// hold all, or for the host without cached memory.
     pub fn read(&self, address: usize, to: &mut [u8]) -> Result<bool, Problem> {
-        let Some(kind) = self.staging else {
-            return Ok(false);
-        };
+        let target = to.as_ptr() as usize;
         if self.offset(address, to.len()).is_none() {
             return Ok(false);
         }
+        if self.offset(target, to.len()).is_some() {
+            let apart = address.abs_diff(target) >= to.len();
+            // Shaders and copies want whole words.
+            if !apart || address % 4 != 0 || target % 4 != 0 || to.len() % 4 != 0 {
+                return Ok(false);
+            }
+            let plan = Plan {
+                copy: Some(Transfer {
+                    from: address,
+                    to: target,
+                    bytes: to.len(),
+                }),
+                ..Plan::default()
+            };
+            // SAFETY: `to` is borrowed exclusively. What is read may be written by nobody meanwhile, or the bytes are as
+            // undefined as those of any other copy.
+            unsafe { self.run(&plan) }?;
+            return Ok(true);
+        }
+        let Some(kind) = self.staging else {
+            return Ok(false);
+        };
         let kept = self
             .stages
             .lock()

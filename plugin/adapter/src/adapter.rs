@@ -11,6 +11,7 @@ use tfp_bindings::{
     Code, Construction, Context, DataType, Error, InputPlan, Kernel, OutputPlan, Registration,
     RegistrationError, Result, Tensor, TensorMut, log,
 };
+use tfp_gpu::Gpu;
 use tfp_kernels::base::def::{
     Call, Inputs, KernelDef, Spec, State, TensorMut as KernelMut, TensorRef,
 };
@@ -23,6 +24,7 @@ use crate::dtype;
 use crate::gpu::{self, Offload};
 use crate::host::HostOp;
 use crate::profile::Profiled;
+use crate::reads::{self, Touched};
 use crate::served::find;
 use crate::slots::Slots;
 use crate::views::{data_type, layout, read_spec, refused, view_all, writable};
@@ -94,6 +96,8 @@ pub struct OpKernel {
     fault: Option<FaultKind>,
     /// The GPU's body of the kernel, where a GPU computes and has one.
     offload: Option<Offload>,
+    /// Where the processor reads the GPU's memory slowly, what the CPU's kernel does with it.
+    watched: Option<(&'static Gpu, &'static Touched)>,
     /// What follows from the first step's types and shapes; later steps that have the same ones
     /// take it from here. Stays empty where values of inputs count, too.
     first: OnceLock<First>,
@@ -141,6 +145,7 @@ impl Kernel for OpKernel {
             offload: Offload::of(def, |attr| {
                 node.data_type(attr).ok().and_then(dtype::from_tensorflow)
             }),
+            watched: gpu::far().map(|gpu| (gpu, reads::touched(def.op))),
             first: OnceLock::new(),
             by_shape: def.variants.iter().all(|variant| variant.host.is_empty()),
             host: HostOp::new(node),
@@ -355,7 +360,8 @@ impl OpKernel {
         };
         let mut scratch = None;
         if plan.scratch > 0 {
-            scratch = Some(context.allocate_temp(DataType::UINT8, &[plan.scratch], false)?);
+            scratch =
+                Some(context.allocate_temp(DataType::UINT8, &[plan.scratch], gpu::is_far())?);
         }
         let mut tensor = self.output(context, &output.plan, inputs)?;
         view_all(inputs, specs, refs)?;
@@ -375,7 +381,8 @@ impl OpKernel {
     ) -> Result<()> {
         let mut scratch = None;
         if plan.scratch > 0 {
-            scratch = Some(context.allocate_temp(DataType::UINT8, &[plan.scratch], false)?);
+            scratch =
+                Some(context.allocate_temp(DataType::UINT8, &[plan.scratch], gpu::is_far())?);
         }
         if let [Some(first), Some(second)] = plan.outputs.all() {
             let mut a = self.output(context, &first.plan, inputs)?;
@@ -424,6 +431,9 @@ impl OpKernel {
             && offload.offer(&mut call)?
         {
             return Ok(());
+        }
+        if let Some((gpu, touched)) = self.watched {
+            return reads::run(gpu, self.def, &mut call, touched);
         }
         (self.def.run)(&mut call).map_err(refused)
     }

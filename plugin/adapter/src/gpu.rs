@@ -57,9 +57,14 @@ pub fn chosen() -> Option<&'static Gpu> {
     chosen.as_ref().ok()
 }
 
+/// The GPU that computes, if the processor reads its memory much more slowly than its own.
+pub(crate) fn far() -> Option<&'static Gpu> {
+    chosen().filter(|gpu| gpu.is_far())
+}
+
 /// Whether the processor reads the memory of the GPU that computes much more slowly than its own.
 pub fn is_far() -> bool {
-    chosen().is_some_and(Gpu::is_far)
+    far().is_some()
 }
 
 /// All devices that Vulkan lists.
@@ -207,7 +212,8 @@ impl Offload {
             .variants
             .first()
             .and_then(|variant| variant.types.first());
-        let dtype = found(first?.0)?;
+        // An op without type attributes is one of truth values.
+        let dtype = first.map_or(Some(DType::Bool), |(attr, _)| found(attr))?;
         Some(Self {
             gpu,
             body: tfp_gpu::body(def, dtype)?,
@@ -243,7 +249,7 @@ impl Offload {
 }
 
 #[cold]
-fn failed(problem: &Problem) -> Error {
+pub(crate) fn failed(problem: &Problem) -> Error {
     let code = match problem {
         Problem::Memory { .. } => Code::ResourceExhausted,
         _ => Code::Internal,
@@ -251,9 +257,9 @@ fn failed(problem: &Problem) -> Error {
     Error::new(code, problem.to_string())
 }
 
-/// What `tfp_plugin.check` prints of GPUs, as JSON: the backend in force, all GPUs, and the ops with a body with
-/// what became of their calls in this process.
-pub fn report() -> String {
+/// What `tfp_plugin.check` prints of GPUs, as JSON: the backend in force, all GPUs, the ops with a body with what
+/// became of their calls in this process, and `cpu`, an object of JSON.
+pub(crate) fn report(cpu: &str) -> String {
     let wish = WISH.get().cloned().unwrap_or_else(|| {
         let config = Config::from_environment().ok();
         config.map_or_else(Wish::default, |config| Wish {
@@ -310,7 +316,7 @@ pub fn report() -> String {
         )
     });
     format!(
-        "{{\"asked\":{},\"gpu\":{},\"problem\":{},\"none\":{},\"gpus\":[{}],\"ops\":{{{}}}}}",
+        "{{\"asked\":{},\"gpu\":{},\"problem\":{},\"none\":{},\"gpus\":[{}],\"ops\":{{{}}},\"cpu\":{}}}",
         quoted(wish.backend.name()),
         choice
             .as_ref()
@@ -319,6 +325,7 @@ pub fn report() -> String {
         quoted(none.as_deref().unwrap_or("")),
         gpus.collect::<Vec<_>>().join(","),
         bodies.collect::<Vec<_>>().join(","),
+        cpu,
     )
 }
 
@@ -333,7 +340,7 @@ fn kind(kind: Kind) -> &'static str {
 }
 
 /// A string of JSON.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for each in text.chars() {
         match each {

@@ -2,7 +2,9 @@
 
 use tfp_bindings::eager::{Eager, Value};
 use tfp_bindings::proto::attr::Attr;
-use tfp_bindings::{Construction, Context, DataType, Error, Result};
+use tfp_bindings::{Construction, Context, DataType, Error, Result, Tensor};
+
+use crate::reads;
 
 /// Where TensorFlow has a kernel for every type and rank.
 pub const HOST: &str = "/device:CPU:0";
@@ -61,7 +63,10 @@ impl HostOp {
             .map(|index| {
                 let input = context.input(index)?;
                 let narrow = self.widened && input.data_type() == DataType::HALF;
-                let value = eager.value(input)?;
+                let value = match reads::on_host(&self.op, &input)? {
+                    Some((dims, room)) => eager.constant(input.data_type(), &dims, room.all())?,
+                    None => eager.value(input)?,
+                };
                 if narrow {
                     cast(eager, &value, DataType::HALF, DataType::FLOAT)
                 } else {
@@ -86,13 +91,23 @@ impl HostOp {
             let result = output.to_tensor()?;
             if self.rounded && result.data_type() == DataType::FLOAT {
                 let narrow = cast(eager, output, DataType::FLOAT, DataType::HALF)?;
-                context.set_output(index, &narrow.to_tensor()?)?;
+                give(context, index, &narrow.to_tensor()?)?;
             } else {
-                context.set_output(index, &result)?;
+                give(context, index, &result)?;
             }
         }
         Ok(())
     }
+}
+
+/// Makes a result an output. Where a GPU computes, a large one goes to its memory: its kernels work only there.
+fn give(context: &mut Context<'_>, index: usize, result: &Tensor) -> Result<()> {
+    if !reads::belongs_to_gpu(context, index, result)? {
+        return context.set_output(index, result);
+    }
+    let dims: Vec<usize> = result.dims().collect();
+    let mut output = context.allocate_output(index, result.data_type(), &dims)?;
+    reads::copy(result.bytes()?, output.bytes_mut()?)
 }
 
 /// A value in another type.

@@ -19,6 +19,7 @@ mod dtype;
 pub mod gpu;
 pub mod host;
 pub mod profile;
+pub mod reads;
 mod served;
 mod slots;
 mod views;

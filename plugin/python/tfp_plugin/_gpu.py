@@ -54,6 +54,23 @@ class Calls:
 
 
 @dataclasses.dataclass(frozen=True)
+class Reads:
+    """What the CPU did with the GPU's memory for an op, in this process.
+
+    Attributes:
+        calls: Calls of the CPU's kernels that read of that memory, or were given copies.
+        read: Bytes that the CPU read there.
+        largest: Most bytes that it read there for one call.
+        copied: Bytes that the GPU copied to the host's memory for the CPU's kernels.
+    """
+
+    calls: int
+    read: int
+    largest: int
+    copied: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Report:
     """What libtfp.so says.
 
@@ -64,6 +81,7 @@ class Report:
         none: Why there is not a list of GPUs, or empty.
         gpus: What Vulkan lists.
         ops: The ops with a body for the GPU.
+        cpu: The ops that the CPU computed with the GPU's memory.
     """
 
     asked: str
@@ -72,6 +90,7 @@ class Report:
     none: str
     gpus: tuple[Gpu, ...]
     ops: Mapping[str, Calls]
+    cpu: Mapping[str, Reads]
 
 
 def report(library: pathlib.Path) -> Report | None:
@@ -103,7 +122,8 @@ def _read(found: Mapping[str, Any]) -> Report:
         for name, calls in found["ops"].items()
     }
     gpus = tuple(Gpu(**each) for each in found["gpus"])
-    return Report(**{**found, "gpus": gpus, "ops": ops})
+    cpu = {name: Reads(**reads) for name, reads in found["cpu"].items()}
+    return Report(**{**found, "gpus": gpus, "ops": ops, "cpu": cpu})
 
 
 def lines(found: Report | None, ops: bool) -> list[str]:
@@ -129,4 +149,10 @@ def lines(found: Report | None, ops: bool) -> list[str]:
         written.append(f"GPU ops     {len(found.ops)} have a body for the GPU")
     if found.gpus and ops:
         written += [f"  {name} ({', '.join(calls.types)})" for name, calls in found.ops.items()]
+    if found.cpu and ops:
+        written.append(f"GPU memory  {len(found.cpu)} ops were computed by the CPU")
+        written += [
+            f"  {name}: {each.calls} calls, {each.read} bytes in place, {each.copied} in copies"
+            for name, each in found.cpu.items()
+        ]
     return written

@@ -16,6 +16,7 @@ use super::table::VariableOp;
 use super::{describe, table};
 use tfp_adapter::host::HOST;
 use tfp_adapter::profile::Profiled;
+use tfp_adapter::reads;
 
 /// The shared name of a variable that lives as long as a handle of it does.
 const ANONYMOUS: &[u8] = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347";
@@ -69,8 +70,7 @@ impl Kernel for VariableKernel {
         let tensor = steps.get(index)?.to_tensor()?;
         let dims: Vec<usize> = tensor.dims().collect();
         let mut output = context.allocate_output(0, tensor.data_type(), &dims)?;
-        output.bytes_mut()?.copy_from_slice(tensor.bytes()?);
-        Ok(())
+        reads::copy(tensor.bytes()?, output.bytes_mut()?)
     }
 }
 
@@ -249,7 +249,7 @@ impl Emit for Steps {
             // SAFETY: the memory of the device is the host's. `ALONE` keeps the other nodes of
             // this kernel away, and TensorFlow orders the nodes of a caller that use a variable;
             // callers that share one order themselves, as for TensorFlow's own kernels.
-            return unsafe { self.eager.assign(handle, *data_type, value) };
+            return unsafe { self.eager.assign_by(handle, *data_type, value, reads::copy) };
         }
         self.run(op, inputs, attrs, 0).map(drop)
     }

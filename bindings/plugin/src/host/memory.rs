@@ -29,8 +29,8 @@ pub unsafe trait BlockSource: Send + Sync + 'static {
     /// Free and total bytes, where the source knows them.
     fn bytes(&self) -> Option<(u64, u64)>;
 
-    /// Copies from the source's memory to the host's, if the source has a faster way than the processor. `false` if
-    /// nothing was done: then the processor copies.
+    /// Copies from the source's memory to the host's or to the source's, if there is a faster way than the processor's.
+    /// `false` if nothing was done, such as where `from` is not the source's: then the processor copies.
     ///
     /// # Errors
     /// If the source's way fails.

@@ -5,6 +5,7 @@ mod image;
 pub mod large;
 pub mod product;
 mod rows;
+mod types;
 mod view;
 
 use tfp_kernels::base::def::KernelDef;
@@ -29,13 +30,21 @@ pub struct Checked {
 /// If there is none.
 #[must_use]
 pub fn kernel(op: &str) -> &'static KernelDef {
+    kernel_of(op, DType::F32)
+}
+
+/// The kernel of an op that serves a type, or has not a type attribute.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn kernel_of(op: &str, dtype: DType) -> &'static KernelDef {
     let found = tfp_kernels::kernels().find(|def| {
         // The first type is that of the elements; others may be float32 in all definitions.
-        let mut types = def
-            .variants
-            .iter()
-            .filter_map(|variants| variants.types.first());
-        def.op == op && types.any(|(_, types)| types.contains(&DType::F32))
+        let mut types = def.variants.iter().map(|variants| variants.types.first());
+        let serves =
+            |first: Option<&(_, &[DType])>| first.is_none_or(|(_, types)| types.contains(&dtype));
+        def.op == op && types.any(serves)
     });
     found.unwrap_or_else(|| panic!("there is not a kernel {op}"))
 }
@@ -48,5 +57,6 @@ pub fn all(seed: u64) -> Vec<Checked> {
     all.extend(view::cases(seed));
     all.extend(product::cases(seed));
     all.extend(image::cases(seed));
+    all.extend(types::cases(seed));
     all
 }
