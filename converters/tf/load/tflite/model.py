@@ -139,7 +139,7 @@ class _Run:
     Attributes:
         path: The file.
         model: What it holds.
-        whole: Whether int8 numbers that stand for real ones are int8 in the graph.
+        integer: Whether int8 numbers that stand for real ones are int8 in the graph.
         replay: What is replayed.
         variables: Values of the variables that the model keeps.
         active: Subgraphs that are replayed at the moment.
@@ -148,7 +148,7 @@ class _Run:
 
     path: Path
     model: file.Model
-    whole: bool = False
+    integer: bool = False
     replay: Replay = field(default_factory=lambda: Replay((Constant, control.Handle)))
     variables: dict[str, Value] = field(default_factory=dict)
     active: list[int] = field(default_factory=list)
@@ -203,7 +203,7 @@ class _Run:
 
     def dtype(self, tensor: file.Tensor) -> str:
         """Returns the element type that a tensor has in the graph."""
-        if tensor.quantization is None or (self.whole and whole.is_whole(tensor)):
+        if tensor.quantization is None or (self.integer and whole.is_whole(tensor)):
             return tensor.dtype
         return "float32"
 
@@ -251,7 +251,7 @@ class _Run:
             )
             tensors = [None if i < 0 else graph.tensors[i] for i in operator.inputs]
             between = [t for t in (*tensors, *results) if t is not None]
-            if self.whole and any(map(whole.is_whole, between)):
+            if self.integer and any(map(whole.is_whole, between)):
                 return _counted(results, self._quantized(whole.Whole(call, tensors)))
             values = _counted(results, _handler(call)(call))
             return [
