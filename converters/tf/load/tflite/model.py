@@ -19,6 +19,7 @@ from converters.tf.load.tflite import (
     quantized,
     recurrent,
     shapes,
+    whole,
     windows,
 )
 from converters.tf.load.tflite.call import Call, Constant, Handler, Value
@@ -91,7 +92,7 @@ def trace_tflite(path: Path, signature: str, fixed: FixedShapes, integer: bool =
     found = opened(fixed, [Named(n, t.shape) for n, t in zip(names, tensors, strict=True)])
     sizes = (d for shape in found for d in shape)
     known = not any(isinstance(d, str) for d in sizes)
-    run = _Run(path, model, integer and known and quantized.computes_whole(model))
+    run = _Run(path, model, integer and known and whole.computes_whole(model))
     ports = [
         Port(name, run.dtype(tensor), shape)
         for name, tensor, shape in zip(names, tensors, found, strict=True)
@@ -138,7 +139,7 @@ class _Run:
     Attributes:
         path: The file.
         model: What it holds.
-        whole: Whether int8 numbers that stand for real ones are int8 in the graph.
+        integer: Whether int8 numbers that stand for real ones are int8 in the graph.
         replay: What is replayed.
         variables: Values of the variables that the model keeps.
         active: Subgraphs that are replayed at the moment.
@@ -147,7 +148,7 @@ class _Run:
 
     path: Path
     model: file.Model
-    whole: bool = False
+    integer: bool = False
     replay: Replay = field(default_factory=lambda: Replay((Constant, control.Handle)))
     variables: dict[str, Value] = field(default_factory=dict)
     active: list[int] = field(default_factory=list)
@@ -202,7 +203,7 @@ class _Run:
 
     def dtype(self, tensor: file.Tensor) -> str:
         """Returns the element type that a tensor has in the graph."""
-        if tensor.quantization is None or (self.whole and quantized.is_whole(tensor)):
+        if tensor.quantization is None or (self.integer and whole.is_whole(tensor)):
             return tensor.dtype
         return "float32"
 
@@ -250,8 +251,8 @@ class _Run:
             )
             tensors = [None if i < 0 else graph.tensors[i] for i in operator.inputs]
             between = [t for t in (*tensors, *results) if t is not None]
-            if self.whole and any(map(quantized.is_whole, between)):
-                return _counted(results, self._quantized(quantized.Whole(call, tensors)))
+            if self.integer and any(map(whole.is_whole, between)):
+                return _counted(results, self._quantized(whole.Whole(call, tensors)))
             values = _counted(results, _handler(call)(call))
             return [
                 _held(operator, tensor, value)
@@ -264,25 +265,23 @@ class _Run:
         step = Step(where, name, operator.kind, layer, len(results), declared)
         env.update(zip(operator.outputs, self.replay.step(step, run), strict=True))
 
-    def _quantized(self, whole: quantized.Whole) -> list[Value]:
+    def _quantized(self, int8: whole.Whole) -> list[Value]:
         """Replays an operator with int8 numbers: in float32 if nothing computes it in int8."""
-        call = whole.call
+        call = int8.call
         try:
-            found = quantized.replayed(whole)
-        except quantized.NotServed:
+            found = quantized.replayed(int8)
+        except whole.NotServed:
             operands = [
-                quantized.dequantized(self.replay, value, tensor)
-                if tensor is not None
-                and quantized.is_whole(tensor)
-                and not isinstance(value, Constant)
+                whole.dequantized(self.replay, value, tensor)
+                if tensor is not None and whole.is_whole(tensor) and not isinstance(value, Constant)
                 else value
-                for value, tensor in zip(call.operands, whole.tensors, strict=True)
+                for value, tensor in zip(call.operands, int8.tensors, strict=True)
             ]
             call = replace(call, operands=operands)
             values = _counted(call.results, _handler(call)(call))
             return [
-                quantized.quantized(self.replay, self.in_graph(value), tensor)
-                if quantized.is_whole(tensor)
+                whole.quantized(self.replay, self.in_graph(value), tensor)
+                if whole.is_whole(tensor)
                 else _held(call.operator, tensor, value)
                 for value, tensor in zip(values, call.results, strict=True)
             ]

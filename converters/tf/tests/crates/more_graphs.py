@@ -180,9 +180,9 @@ def quantized() -> ir.Graph:
         conv = ir.QuantizedConv(*window, outputs, once, -7, 4, -120, 101)
         weights = [ir.constant(kernel, f"conv_{outputs}/kernel"), *scaled(-(-outputs // 16) * 16)]
         s.op(conv, [image, *weights], (B, 2, 5, outputs), I8, f"conv_{outputs}")
-    kernel = ir.constant(whole(-127, 128, 3, 3, 3).astype(np.int8), "each/kernel")
+    taps = ir.constant(whole(-127, 128, 3, 3, 3).astype(np.int8), "each/kernel")
     each_channel = ir.QuantizedDepthwise(*window, -7, 9, -128, 127)
-    y = s.op(each_channel, [image, kernel, *scaled(3)], (B, 2, 5, 3), I8, "each")
+    y = s.op(each_channel, [image, taps, *scaled(3)], (B, 2, 5, 3), I8, "each")
     ends = ((1 << 30, 3 << 29, 5 << 28), (0, -1, -17))
     total = ir.QuantizedPair(ir.QuantizedPairKind.SUM, (3, 9, -2), *ends, -128, 127)
     z = s.op(total, [y, y], y.shape, I8, "sum")

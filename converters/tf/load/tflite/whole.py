@@ -1,0 +1,171 @@
+"""What operators between int8 numbers have in common: scales, zero points, ends and factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.ir.ops.quantized import away
+from converters.tf.load.saved_model.replay import Replay, Tensor
+from converters.tf.load.tflite import file
+from converters.tf.load.tflite.call import Call
+
+# The least and the most of int8.
+LOW, HIGH = -128, 127
+_I8, _F32 = ir.DType.I8, ir.DType.F32
+# Operators whose results say that a file is meant to compute in whole numbers.
+_PRODUCTS = frozenset(["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
+# Between what real numbers fused activations leave results, by their number in the schema.
+_BOUNDS = {0: (-math.inf, math.inf), 1: (0.0, math.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+
+
+class NotServed(Exception):  # noqa: N818 - it names a finding, not a failure of the program
+    """There is no op in whole numbers for an operator as it is."""
+
+
+def is_whole(tensor: file.Tensor) -> bool:
+    """Returns whether a tensor holds int8 numbers that stand for real ones, by one scale."""
+    found = tensor.quantization
+    return (
+        tensor.dtype == "int8"
+        and found is not None
+        and found.scale.size == 1
+        and float(found.scale[0]) > 0.0
+        and LOW <= int(found.zero_point[0]) <= HIGH
+    )
+
+
+def computes_whole(model: file.Model) -> bool:
+    """Returns whether a model multiplies int8 numbers by int8 weights, and has no control flow."""
+    if len(model.subgraphs) != 1:
+        return False
+    graph = model.subgraphs[0]
+    return any(
+        operator.kind in _PRODUCTS
+        and all(is_whole(graph.tensors[i]) for i in (operator.inputs[0], *operator.outputs))
+        and graph.tensors[operator.inputs[1]].data is not None
+        and graph.tensors[operator.inputs[1]].dtype == "int8"
+        for operator in graph.operators
+        if len(operator.inputs) > 1 and min(operator.inputs[:2]) >= 0
+    )
+
+
+def quantized(replay: Replay, value: Tensor, tensor: file.Tensor) -> Tensor:
+    """Returns the int8 numbers of a tensor that stand for float32 ones."""
+    return replay.typed(ir.Quantize(float(scale_of(tensor)), zero_of(tensor)), [value], _I8)
+
+
+def dequantized(replay: Replay, value: Tensor, tensor: file.Tensor) -> Tensor:
+    """Returns the float32 numbers that those of a tensor stand for."""
+    return replay.typed(ir.Dequantize(float(scale_of(tensor)), zero_of(tensor)), [value], _F32)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An operator between int8 numbers.
+
+    Attributes:
+        call: The operator; its operands that are int8 are so in the graph.
+        tensors: What the file says of its operands; `None` for one that is missing.
+    """
+
+    call: Call
+    tensors: Sequence[file.Tensor | None]
+
+    def tensor(self, index: int) -> file.Tensor:
+        """Returns what the file says of an operand.
+
+        Raises:
+            NotServed: It is missing.
+        """
+        found = self.tensors[index] if index < len(self.tensors) else None
+        if found is None:
+            raise NotServed
+        return found
+
+    def value(self, index: int) -> Tensor:
+        """Returns an int8 operand in the graph.
+
+        Raises:
+            NotServed: It stands for no real numbers, or by several scales.
+        """
+        tensor = self.tensor(index)
+        if not is_whole(tensor):
+            raise NotServed
+        if tensor.data is not None:
+            return self.call.weight("constant", tensor.data)
+        return self.call.tensor(index)
+
+    @property
+    def result(self) -> file.Tensor:
+        """Returns what the file says of the result.
+
+        Raises:
+            NotServed: It is not of int8.
+        """
+        if not is_whole(self.call.results[0]):
+            raise NotServed
+        return self.call.results[0]
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Returns the least and the most of the result after its fused activation.
+
+        Raises:
+            NotServed: The activation has no such ends.
+        """
+        kind = int(self.call.option("fusedActivationFunction"))
+        if kind not in _BOUNDS:
+            raise NotServed
+        return ends_of(self.result, *_BOUNDS[kind])
+
+    def emit(self, op: ir.Op, *operands: Tensor) -> Tensor:
+        """Returns the int8 result of an op."""
+        return self.call.replay.typed(op, operands, _I8)
+
+
+def scale_of(tensor: file.Tensor) -> np.float32:
+    """Returns the scale of a tensor of int8 numbers."""
+    assert tensor.quantization is not None
+    return np.float32(tensor.quantization.scale[0])
+
+
+def zero_of(tensor: file.Tensor) -> int:
+    """Returns what stands for 0 in a tensor of int8 numbers."""
+    assert tensor.quantization is not None
+    return int(tensor.quantization.zero_point[0])
+
+
+def _rounded(x: np.float32) -> int:
+    return int(away(np.asarray(x, np.float32)))
+
+
+def ends_of(tensor: file.Tensor, least: float, most: float) -> tuple[int, int]:
+    """Returns the int8 numbers that stand for two ends of real ones, or the ends of int8."""
+    scale, zero = scale_of(tensor), zero_of(tensor)
+    low = LOW if math.isinf(least) else zero + _rounded(np.float32(least) / scale)
+    high = HIGH if math.isinf(most) else zero + _rounded(np.float32(most) / scale)
+    return max(LOW, low), min(HIGH, high)
+
+
+def factor(number: float) -> tuple[int, int]:
+    """Returns a number as one of 31 bits and a power of two, for `scaled`.
+
+    Raises:
+        NotServed: It is 2^30 or more.
+    """
+    part, shift = math.frexp(number)
+    whole = math.floor(part * (1 << 31) + 0.5)
+    if whole == 1 << 31:
+        whole, shift = whole // 2, shift + 1
+    if shift > 30:
+        raise NotServed
+    return (0, 0) if shift < -31 else (whole, shift)
+
+
+Handler: TypeAlias = Callable[[Whole], Any]
