@@ -19,7 +19,7 @@ from absl import app, flags
 
 _ROUNDS = flags.DEFINE_integer("rounds", 9, "How often each side is timed.", lower_bound=3)
 _IMAGES = flags.DEFINE_integer("images", 640, "Images of a file, a multiple of 32.")
-_NUMBERS = flags.DEFINE_integer("numbers", 20000, "Numbers of a reading.")
+_NUMBERS = flags.DEFINE_integer("numbers", 5000, "Numbers of a reading.")
 _RUST = flags.DEFINE_string("rust", None, "The Rust side's program.", required=True)
 
 BATCH = 32
