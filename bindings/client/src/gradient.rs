@@ -21,7 +21,7 @@ mod slices;
 
 pub use custom::custom_gradient;
 pub use engine::{GradientOptions, Unconnected};
-pub use jacobian::{batch_jacobian, forward_products, hessian, jacobian};
+pub use jacobian::{WithTangent, batch_jacobian, forward_products, hessian, jacobian};
 pub use of_graph::{gradients, gradients_with};
 pub use registry::{differentiable_ops, register_gradient};
 pub use rule::{Backward, InputGradients};

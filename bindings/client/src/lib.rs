@@ -42,9 +42,9 @@ pub use context::value::AnyValue;
 pub use control_flow::{Branch, LoopOptions, case, cond, while_loop, while_loop_with};
 pub use function::GraphFunction;
 pub use gradient::{
-    Backward, GradientOptions, InputGradients, Unconnected, batch_jacobian, custom_gradient,
-    differentiable_ops, forward_products, gradients, gradients_with, hessian, jacobian,
-    register_gradient,
+    Backward, GradientOptions, InputGradients, Unconnected, WithTangent, batch_jacobian,
+    custom_gradient, differentiable_ops, forward_products, gradients, gradients_with, hessian,
+    jacobian, register_gradient,
 };
 pub use ragged::RaggedTensor;
 pub use random::{RandomAlgorithm, RandomGenerator};

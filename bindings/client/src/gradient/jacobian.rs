@@ -12,6 +12,9 @@ use crate::context::value::AnyValue;
 /// The gradients of some values with a gradient of `y` that is given.
 type Gradients<'g> = dyn Fn(&AnyValue) -> Result<Vec<Option<AnyValue>>> + 'g;
 
+/// A result of [`forward_products`] with its tangent: `None` if it depends on no value.
+pub type WithTangent<V> = (V, Option<V>);
+
 impl Tape {
     /// Returns the Jacobian of `y` with respect to each of `xs`: all derivatives of all elements, of the
     /// shape `y.shape + x.shape`. It is `None` where `y` does not depend on the `x`.
@@ -157,7 +160,7 @@ pub fn forward_products<C: Mode>(
     values: &[C::Value],
     tangents: &[C::Value],
     function: impl FnOnce(&AnyContext, &[AnyValue]) -> Result<Vec<AnyValue>>,
-) -> Result<Vec<(C::Value, Option<C::Value>)>> {
+) -> Result<Vec<WithTangent<C::Value>>> {
     if values.len() != tangents.len() {
         return Err(Error::argument(format!(
             "{} values and {} tangents: expected one for each",
@@ -171,7 +174,7 @@ pub fn forward_products<C: Mode>(
         Some(tapes) => tapes.forward(&any, &xs, &tangents, function)?,
         None => {
             let ys = function(&any, &xs)?;
-            let tangents_of = |y: AnyValue| -> Result<(AnyValue, Option<AnyValue>)> {
+            let tangents_of = |y: AnyValue| -> Result<WithTangent<AnyValue>> {
                 let seed = ops::zeros_like(&any, &y)?;
                 let back = seeded(&any, &y, &xs, &seed)?;
                 let found = match connected(&back, &tangents)? {
@@ -185,7 +188,7 @@ pub fn forward_products<C: Mode>(
                 .collect::<Result<Vec<_>>>()?
         }
     };
-    let back = |(y, tangent): (AnyValue, Option<AnyValue>)| {
+    let back = |(y, tangent): WithTangent<AnyValue>| {
         let tangent = tangent.map(|one| cx.from_any(one)).transpose()?;
         Ok((cx.from_any(y)?, tangent))
     };
@@ -216,7 +219,7 @@ impl Tapes {
         xs: &[AnyValue],
         tangents: &[AnyValue],
         function: impl FnOnce(&AnyContext, &[AnyValue]) -> Result<Vec<AnyValue>>,
-    ) -> Result<Vec<(AnyValue, Option<AnyValue>)>> {
+    ) -> Result<Vec<WithTangent<AnyValue>>> {
         let handles = xs.iter().map(AnyValue::handle);
         let handles = handles.collect::<Result<Vec<_>>>()?;
         for handle in &handles {

@@ -1,7 +1,7 @@
 //! Trainings that end at any moment and go on, and callbacks that are used twice.
 
 use tfp::nn::layer::{Dense, Dropout, Layer, Sequential};
-use tfp::nn::optimizer::{Adam, Sgd};
+use tfp::nn::optimizer::{Adam, Nadam, Sgd};
 use tfp::nn::training::{
     Batches, Callback, Control, EarlyStopping, Goal, Logs, Plan, SaveBest, Trainer,
 };
@@ -109,6 +109,35 @@ fn a_training_that_dies_goes_on_to_the_bit() -> Result<()> {
         Ok(Data::Dataset(rows.shuffle(64, 7)?.batch(16, false)?))
     };
     resumed(&|| dropping(&EagerContext::new()?), &dataset)
+}
+
+/// Nadam's product of momenta is one number per variable, which each step multiplies.
+fn multiplied(weights: impl Fn() -> Result<Weights>) -> Result<()> {
+    let make = || {
+        let model = Sequential::new(&weights()?, &[2], &[&Dense::new(4), &Dense::new(1)])?;
+        Trainer::new(model, Plan::new(BINARY, Nadam::default()).rate(0.01))
+    };
+    let batch = exclusive_or(16)?.iter(0).next().expect("a batch")?;
+    let prefix = scratch("multiplied").join("training");
+    let mut first = make()?;
+    for _ in 0..6 {
+        first.train_on(&batch.x, &batch.truth)?;
+    }
+    first.save(&prefix)?;
+    let mut second = make()?;
+    second.restore(&prefix)?;
+    for step in 7..=10 {
+        let found = second.train_on(&batch.x, &batch.truth)?;
+        let expected = first.train_on(&batch.x, &batch.truth)?;
+        assert_eq!(found.to_bits(), expected.to_bits(), "step {step}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_running_product_goes_on_to_the_bit() -> Result<()> {
+    multiplied(|| Ok(Weights::new(&Graph::new()?, 5)))?;
+    multiplied(|| Ok(Weights::new(&EagerContext::new()?, 5)))
 }
 
 #[test]

@@ -187,6 +187,11 @@ impl Saved {
         if let Json::Object(members) = &mut outer {
             members.retain(|(key, _)| !matches!(&**key, "name" | "inbound_nodes" | "config"));
             members.push(("config".to_owned(), Json::Object(config)));
+            // Entries of `.h5` files lack it, and Keras then reads them by rules that lose several axes.
+            if !members.iter().any(|(key, _)| key == "module") {
+                members.push(("module".to_owned(), "keras.layers".into()));
+                members.push(("registered_name".to_owned(), Json::Null));
+            }
         }
         Ok(outer)
     }
