@@ -108,7 +108,7 @@ def _traced(path: Path, kind: Kind, options: LoadOptions) -> Loaded:
         return trace_tflite(path, options.signature, options.shapes)
     if kind is Kind.ONNX:
         return trace_onnx(path, options.shapes)
-    return trace_model(load_keras(path, options), options.shapes)
+    return trace_model(load_keras(path, kind, options), options.shapes)
 
 
 def _check_names(path: Path, trace: Trace) -> None:
@@ -167,8 +167,13 @@ def _without_frame(err: Exception) -> str:
     return (own or lines or [type(err).__name__])[0]
 
 
-def load_keras(path: Path, options: LoadOptions) -> Any:
+def load_keras(path: Path, kind: Kind, options: LoadOptions) -> Any:
     """Loads a model that Keras wrote, without its loss and optimizer.
+
+    Args:
+        path: The file.
+        kind: What `kind_of` says of it, which reads all of it.
+        options: How it is loaded.
 
     Raises:
         FileError: The file is damaged or unsafe, or names what is not part of Keras.
@@ -183,7 +188,7 @@ def load_keras(path: Path, options: LoadOptions) -> Any:
             # Layers inside of layers are looked up in the scope alone.
             with keras.saving.custom_object_scope(objects):
                 return keras.saving.load_model(
-                    str(_acceptable(path, Path(folder))),
+                    str(_acceptable(path, kind, Path(folder))),
                     custom_objects=objects,
                     compile=False,
                     safe_mode=not options.allow_custom_code,
@@ -194,9 +199,9 @@ def load_keras(path: Path, options: LoadOptions) -> Any:
             raise FileError(_explained(path, err, options.allow_custom_code)) from err
 
 
-def _acceptable(path: Path, folder: Path) -> Path:
+def _acceptable(path: Path, kind: Kind, folder: Path) -> Path:
     """Returns a file that Keras 3 accepts: with the suffix of its content, and of version 3."""
-    wanted = ".keras" if kind_of(path) is Kind.KERAS else ".h5"
+    wanted = ".keras" if kind is Kind.KERAS else ".h5"
     if wanted == ".h5":
         path = readable(path, folder)
     if path.suffix in (wanted, ".hdf5" if wanted == ".h5" else wanted):
