@@ -22,8 +22,8 @@ Function = Callable[..., Any]
 def _op(name: str) -> Function:
     """Returns an op of TensorFlow as a function of its operands, in order.
 
-    TensorFlow's functions ask first whether something else than a tensor defines them anew, which
-    takes as long as half of the op.
+    TensorFlow's functions first ask whether something else than a tensor defines them anew. For
+    thousands of nodes that takes time.
     """
     made = getattr(tf.raw_ops, name)
     operands = [each for each in inspect.signature(made).parameters if each != "name"]
