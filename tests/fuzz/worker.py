@@ -32,8 +32,8 @@ Load = Callable[[], None]
 _LIFE = 500
 # Seconds between two looks at the memory of a process that computes.
 _LOOK = 0.25
-# Seconds to import TensorFlow and write the valid inputs.
-_START = 300.0
+# Seconds to import TensorFlow and write the valid inputs: beside builds, a run of hours is niced.
+_START = 1800.0
 _REPOSITORY = Path(__file__).parents[2]
 _FORK = multiprocessing.get_context("fork")
 
@@ -97,7 +97,7 @@ class Worker:
         try:
             self._child = self._pipe.recv()
             ready = self._pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             raise RuntimeError(f"the process can't start: {_last(log)}") from None
         if isinstance(ready, str):
             raise RuntimeError(ready)
@@ -173,8 +173,10 @@ class Worker:
         """Ends the process that runs cases; returns its status."""
         if self._pipe is None:
             return 0
-        self._control.sendall(b"k")
-        status = int.from_bytes(self._control.recv(4), "little", signed=True)
+        status = 0
+        with contextlib.suppress(OSError):  # Whoever ended all processes ended the origin, too.
+            self._control.sendall(b"k")
+            status = int.from_bytes(self._control.recv(4), "little", signed=True)
         self._pipe.close()
         self._pipe, self._child = None, 0
         return status
