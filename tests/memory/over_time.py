@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,10 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from absl import flags
+from absl import app, flags
 
 from tests.e2e import child
-from tools.codegen import program
 
 Round = Callable[[], object]
 
@@ -225,8 +223,7 @@ def _results(names: Sequence[str], device: str, seconds: float) -> Iterator[tupl
 def main(argv: Sequence[str]) -> int:
     """Runs as the flags say; returns 1 if memory grows."""
     if len(argv) > 1:
-        print(f"over_time: unexpected argument {argv[1]!r}", file=sys.stderr)
-        return program.USAGE
+        raise app.UsageError(f"unexpected argument {argv[1]!r}")
     code = 0
     for row, wrong in _results(_WORK.value or list(WORKS), _DEVICE.value, 60 * _MINUTES.value):
         print(row, wrong, flush=True)
@@ -239,4 +236,4 @@ _WORK = flags.DEFINE_multi_enum("work", [], list(WORKS), "what to do; all if not
 _DEVICE = flags.DEFINE_string("device", "TFP", "the device's type")
 
 if __name__ == "__main__":
-    program.run("over_time", main)
+    app.run(main)
