@@ -23,7 +23,7 @@ class Faulty(Target):
     def __init__(self, folder: Path, reference: Reference) -> None:
         """Keeps nothing."""
         super().__init__(folder, reference)
-        self.kept: list[bytes] = []
+        self.memory: list[bytes] = []
 
     @property
     def bases(self) -> int:
@@ -46,7 +46,7 @@ class Faulty(Target):
         if todo == 3:
             time.sleep(60)
         if todo == 4:
-            self.kept.append(b"x" * (300 << 20))
+            self.memory.append(b"x" * (300 << 20))
             time.sleep(60)
         if todo == 5:
             self.reference(True)

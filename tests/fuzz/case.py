@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,16 @@ class Target(ABC):
         """Takes an empty folder for its files."""
         self.folder = folder
         self.reference = reference
+
+    def kept(self, make: Callable[[], T]) -> T:
+        """Returns what `make` returns, which only the first process of a run calls."""
+        path = self.folder / "kept.pickle"
+        if not path.exists():
+            part = path.with_suffix(".part")
+            part.write_bytes(pickle.dumps(make()))
+            part.replace(path)
+        found: T = pickle.loads(path.read_bytes())
+        return found
 
     @property
     @abstractmethod

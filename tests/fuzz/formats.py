@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.fuzz.case import Reference, Target
-from tests.fuzz.worker import Make
+from tests.fuzz.worker import Limits, Make, Worker
 
 _TARGETS: Mapping[str, tuple[str, str]] = {
     "onnx": ("onnx_files", "Onnx"),
@@ -28,11 +29,23 @@ NAMES = tuple(_TARGETS)
 
 def maker(name: str) -> Make:
     """Returns what makes a target in a process."""
-    module, kind = _TARGETS[name]
 
     def make(folder: Path, reference: Reference) -> Target:
-        found = getattr(importlib.import_module(f"tests.fuzz.targets.{module}"), kind)
-        target: Target = found(folder, reference)
+        target: Target = _class(name)(folder, reference)
         return target
 
     return make
+
+
+def worker(name: str, limits: Limits) -> Worker:
+    """Returns what runs the cases of a format; starts nothing yet."""
+
+    def load() -> None:
+        _class(name)
+
+    return Worker(maker(name), limits, load)
+
+
+def _class(name: str) -> Any:
+    module, kind = _TARGETS[name]
+    return getattr(importlib.import_module(f"tests.fuzz.targets.{module}"), kind)

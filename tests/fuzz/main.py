@@ -14,7 +14,7 @@ from absl import flags
 
 from tests.fuzz import formats
 from tests.fuzz.campaign import Found, Plan, run
-from tests.fuzz.worker import Limits, Worker
+from tests.fuzz.worker import Limits
 from tools.codegen import program
 
 _FORMAT = flags.DEFINE_multi_enum("format", [], formats.NAMES, "what to try; all if not given")
@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     folder = Path(_FOLDER.value)
     seen: dict[str, Found] = {}
     for name in _FORMAT.value or formats.NAMES:
-        worker = Worker(formats.maker(name), limits)
+        worker = formats.worker(name, limits)
         _say(f"{name}: makes the valid inputs")
         plan = Plan(name, _CASES.value, _SEED.value, _FIRST.value, _SECONDS.value, folder)
         try:

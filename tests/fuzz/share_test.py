@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz import formats
 from tests.fuzz.campaign import Plan, run
 from tests.fuzz.case import Status
-from tests.fuzz.worker import Limits, Worker
+from tests.fuzz.worker import Limits
 
 # Cases of each, so that all take about three minutes of two processors.
 CASES = {
@@ -29,7 +29,7 @@ CORPUS = Path(__file__).parent / "corpus"
 
 @pytest.mark.parametrize("name", formats.NAMES)
 def test_a_share(name: str, tmp_path: Path) -> None:
-    worker = Worker(formats.maker(name), Limits(seconds=120))
+    worker = formats.worker(name, Limits(seconds=120))
     said: list[str] = []
     try:
         found = run(Plan(name, CASES[name], folder=tmp_path), worker, said.append)

@@ -232,9 +232,20 @@ impl Tensor {
     /// Returns a copy of the elements.
     ///
     /// # Errors
-    /// As for [`Self::as_slice`].
+    /// As for [`Self::as_slice`], and [`Code::ResourceExhausted`](crate::Code::ResourceExhausted) for
+    /// more memory than there is.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        Ok(self.as_slice::<T>()?.to_vec())
+        let elements = self.as_slice::<T>()?;
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(elements.len()).map_err(|_| {
+            Error::exhausted(format!(
+                "there is no memory for a copy of a tensor of {} with shape {}",
+                self.dtype,
+                self.shape()
+            ))
+        })?;
+        copy.extend_from_slice(elements);
+        Ok(copy)
     }
 
     /// Returns the strings, each any bytes, without a copy.

@@ -211,15 +211,18 @@ class Blocks:
             length: How many statements they have then.
         """
         groups: dict[tuple[int, int, tuple[tuple[int, int], ...]], list[_Run]] = {}
+        # A model of thousands of statements comes here a hundred thousand times.
+        statements, is_open, spans, used = len(self._lines), self._open, self._spans, self._used
         for run in runs:
             last = run.start + length - 1
-            if last >= len(self._lines) or not self._open[last]:
+            if last >= statements or not is_open[last]:
                 continue
-            first, end = self._spans[last]
+            first, end = spans[last]
             if first < run.start:
                 continue
-            run.reach = max(run.reach, end)
-            run.layers += len(self._used[last])
+            if end > run.reach:
+                run.reach = end
+            run.layers += len(used[last])
             key = run.like, self._shapes[last], self._again(run.start, last)
             groups.setdefault(key, []).append(run)
         for alike in groups.values():

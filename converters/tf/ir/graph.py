@@ -133,7 +133,8 @@ class Node:
     @property
     def present(self) -> tuple[Value, ...]:
         """Returns the operands that are there."""
-        return tuple(v for v in self.inputs if v is not None)
+        inputs = self.inputs
+        return tuple(v for v in inputs if v is not None) if None in inputs else inputs  # type: ignore[return-value]
 
     @property
     def input(self) -> Value:

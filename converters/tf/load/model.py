@@ -128,7 +128,7 @@ def _traced(path: Path, kind: Kind, options: LoadOptions, ops: Mapping[str, Cust
         return trace_tflite(path, options.signature, options.shapes, options.integer)
     if kind is Kind.ONNX:
         return trace_onnx(path, options.shapes, ops)
-    return trace_model(load_keras(path, options, ops), options.shapes)
+    return trace_model(load_keras(path, kind, options, ops), options.shapes)
 
 
 def _check_ops(path: Path, ops: Mapping[str, CustomOp]) -> None:
@@ -212,9 +212,18 @@ def _without_frame(err: Exception) -> str:
 
 
 def load_keras(
-    path: Path, options: LoadOptions, ops: Mapping[str, CustomOp] = MappingProxyType({})
+    path: Path,
+    kind: Kind,
+    options: LoadOptions,
+    ops: Mapping[str, CustomOp] = MappingProxyType({}),
 ) -> Any:
     """Loads a model that Keras wrote, without its loss and optimizer.
+
+    Args:
+        path: The file.
+        kind: What `kind_of` says of it, which reads all of it.
+        options: How it is loaded.
+        ops: Operators of the user, by name.
 
     Raises:
         FileError: The file is damaged or unsafe, or names what is not part of Keras.
@@ -229,7 +238,7 @@ def load_keras(
             # Layers inside of layers are looked up in the scope alone.
             with keras.saving.custom_object_scope(objects):
                 return keras.saving.load_model(
-                    str(_acceptable(path, Path(folder))),
+                    str(_acceptable(path, kind, Path(folder))),
                     custom_objects=objects,
                     compile=False,
                     safe_mode=not options.allow_custom_code,
@@ -240,9 +249,9 @@ def load_keras(
             raise FileError(_explained(path, err, options.allow_custom_code)) from err
 
 
-def _acceptable(path: Path, folder: Path) -> Path:
+def _acceptable(path: Path, kind: Kind, folder: Path) -> Path:
     """Returns a file that Keras 3 accepts: with the suffix of its content, and of version 3."""
-    wanted = ".keras" if kind_of(path) is Kind.KERAS else ".h5"
+    wanted = ".keras" if kind is Kind.KERAS else ".h5"
     if wanted == ".h5":
         path = readable(path, folder)
     if path.suffix in (wanted, ".hdf5" if wanted == ".h5" else wanted):

@@ -79,7 +79,7 @@ def fn(kind: Fn | ir.Function, x: Pattern) -> Op:
 
 def find(match: Match, pattern: Pattern, node: ir.Node) -> Found | None:
     """Returns what the names of a pattern stand for in what a node computes, or nothing."""
-    if not isinstance(pattern, Op):
+    if not isinstance(pattern, Op) or not _fits(pattern, node):
         return None
     return next(_found_op(match, pattern, node, {}), None)
 
@@ -93,15 +93,19 @@ def _found(match: Match, pattern: Pattern, value: ir.Value, so_far: Found) -> It
             yield {**so_far, pattern.name: value}
     elif isinstance(pattern, Op):
         node = match.producer(value)
-        if node is not None:
+        if node is not None and _fits(pattern, node):
             yield from _found_op(match, pattern, node, so_far)
     elif is_number(value, float(pattern)):
         yield so_far
 
 
+def _fits(pattern: Op, node: ir.Node) -> bool:
+    """Returns whether a node is of the kind; its operands are not looked at."""
+    return _is(node.op, pattern.kind) and len(node.present) == len(pattern.args)
+
+
 def _found_op(match: Match, pattern: Op, node: ir.Node, so_far: Found) -> Iterator[Found]:
-    if not _is(node.op, pattern.kind) or len(node.present) != len(pattern.args):
-        return
+    """Yields what the names stand for in a node that fits."""
     orders = [node.present]
     if pattern.kind in _ANY_ORDER:
         orders.append((node.present[1], node.present[0]))

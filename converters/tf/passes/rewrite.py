@@ -51,8 +51,11 @@ class Match:
 
     def producer(self, value: ir.Value | None) -> ir.Node | None:
         """Returns the node that gives a value; inputs and constants have none."""
-        self._notice()
-        return None if value is None else self._producers.get(value)
+        if value is None:
+            return None
+        if self._seen < len(self.build.nodes):
+            self._notice()
+        return self._producers.get(value)
 
     def made_by(self, value: ir.Value | None, kind: type[ir.Op]) -> ir.Node | None:
         """Returns the node that gives a value if its op is of a kind."""

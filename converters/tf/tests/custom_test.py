@@ -14,6 +14,7 @@ from keras import layers
 from keras import ops as K  # noqa: N812 - as models call it
 
 from converters.tf.errors import FileError
+from converters.tf.load.files import Kind
 from converters.tf.load.keras.custom import custom_objects
 from converters.tf.load.model import LoadOptions, load, load_keras
 from converters.tf.tests.checks import check, model_of, ops
@@ -87,7 +88,7 @@ def test_without_the_file_the_class_is_named(files: tuple[Path, Path], suffix: s
     if suffix == ".h5":
         with_code = LoadOptions(allow_custom_code=True, custom_objects=(code,))
         before = dict(keras.saving.get_custom_objects())
-        model = load_keras(path, with_code)
+        model = load_keras(path, Kind.KERAS, with_code)
         path = path.with_suffix(suffix)
         model.save(path)
         keras.saving.get_custom_objects().clear()

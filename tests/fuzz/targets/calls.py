@@ -67,20 +67,7 @@ class Calls(Target):
         """Reads the sweep's tables."""
         super().__init__(folder, reference)
         tf.config.set_soft_device_placement(False)
-        self._calls: list[tuple[str, cases.Call, float]] = []
-        for op, kernels in sorted(sweep.registered("TFP").items()):
-            if op in references.REFERENCES:
-                continue
-            for kernel in kernels:
-                names = [tf.dtypes.as_dtype(t).name for t in kernel.types.values()]
-                if any((op, name) in cases.EXCEPTIONS for name in names):
-                    continue
-                if sweep.is_swept(op, kernel.types):
-                    found = sweep.calls(op, kernel)
-                    tolerance = _tolerance(op, kernel.types)
-                    for call in itertools.islice(found or (), _EACH):
-                        if _size(call) <= _MOST:
-                            self._calls.append((op, call, tolerance))
+        self._calls = self.kept(_calls)
 
     @property
     def bases(self) -> int:
@@ -151,6 +138,24 @@ class Calls(Target):
         if gap <= about["tolerance"]:
             return Outcome(Status.TAKEN)
         return Outcome(Status.FAULT, f"{op} differs by {gap:g}", f"differs {op}")
+
+
+def _calls() -> list[tuple[str, cases.Call, float]]:
+    found = []
+    for op, kernels in sorted(sweep.registered("TFP").items()):
+        if op in references.REFERENCES:
+            continue
+        for kernel in kernels:
+            names = [tf.dtypes.as_dtype(t).name for t in kernel.types.values()]
+            if any((op, name) in cases.EXCEPTIONS for name in names):
+                continue
+            if sweep.is_swept(op, kernel.types):
+                listed = sweep.calls(op, kernel)
+                tolerance = _tolerance(op, kernel.types)
+                for call in itertools.islice(listed or (), _EACH):
+                    if _size(call) <= _MOST:
+                        found.append((op, call, tolerance))
+    return found
 
 
 def _tolerance(op: str, types: Any) -> float:

@@ -75,7 +75,10 @@ class Checkpoint(Target):
         """Writes checkpoints of every type, sliced ones, and one of objects."""
         super().__init__(folder, reference)
         self._program = Program(folder)
-        self._files: list[dict[str, bytes]] = []
+        self._files = self.kept(self._written)
+
+    def _written(self) -> list[dict[str, bytes]]:
+        folder = self.folder
         random_numbers = np.random.default_rng(3)
         arrays: dict[str, Any] = {
             f"a_{t.name}": tf.cast(random_numbers.integers(0, 2, (3, 5)), t)
@@ -91,7 +94,6 @@ class Checkpoint(Target):
             shape_and_slices=[""] * len(arrays),
             tensors=list(arrays.values()),
         )
-        self._keep(folder, "ck")
         halves = [tf.zeros([2, 5]), tf.ones([2, 5])]
         tf.raw_ops.SaveV2(
             prefix=str(folder / "parts"),
@@ -99,18 +101,15 @@ class Checkpoint(Target):
             shape_and_slices=["4 5 0,2:0,5", "4 5 2,2:0,5"],
             tensors=halves,
         )
-        self._keep(folder, "parts")
         saved = tf.train.Checkpoint(v=tf.Variable([1.0, 2.0]), n=tf.Variable(3))
         Path(saved.write(str(folder / "objects")))
-        self._keep(folder, "objects")
-
-    def _keep(self, folder: Path, name: str) -> None:
-        self._files.append(
+        return [
             {
                 f.name.replace(name, "ck", 1): f.read_bytes()
                 for f in sorted(folder.glob(f"{name}.*"))
             }
-        )
+            for name in ("ck", "parts", "objects")
+        ]
 
     @property
     def bases(self) -> int:

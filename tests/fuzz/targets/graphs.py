@@ -30,10 +30,7 @@ class FrozenGraph(Converter):
     def __init__(self, folder: Path, reference: Reference) -> None:
         """Freezes models and random graphs, with their loops and branches."""
         super().__init__(folder, reference)
-        # One of them takes its inputs by name.
-        self._graphs = [_frozen_model(m()) for n, m in MODELS.items() if n != "wide_and_deep"]
-        self._graphs += [_control_flow()]
-        self._graphs += [_drawn(seed) for seed in range(_DRAWN)]
+        self._graphs = self.kept(_graphs)
 
     @property
     def bases(self) -> int:
@@ -55,16 +52,17 @@ class SavedModel(Converter):
     def __init__(self, folder: Path, reference: Reference) -> None:
         """Exports models, and a module with functions, a table and an asset."""
         super().__init__(folder, reference)
-        self._folders = []
-        for name in _SAVED:
-            self._folders.append(folder / name)
-            MODELS[name]().export(folder / name, verbose=False)
-        self._folders.append(folder / "module")
-        tf.saved_model.save(_module(folder), str(folder / "module"))
+        self._folders = self.kept(self._saved)
         self._models = [
             saved_model_pb2.SavedModel.FromString((f / "saved_model.pb").read_bytes())
             for f in self._folders
         ]
+
+    def _saved(self) -> list[Path]:
+        for name in _SAVED:
+            MODELS[name]().export(self.folder / name, verbose=False)
+        tf.saved_model.save(_module(self.folder), str(self.folder / "module"))
+        return [self.folder / name for name in (*_SAVED, "module")]
 
     @property
     def bases(self) -> int:
@@ -82,6 +80,12 @@ class SavedModel(Converter):
                 file = choose.choice(sorted((path / "variables").iterdir()))
                 file.write_bytes(edits.octets(choose, file.read_bytes()))
         return path
+
+
+def _graphs() -> list[Any]:
+    # One of them takes its inputs by name.
+    graphs = [_frozen_model(make()) for name, make in MODELS.items() if name != "wide_and_deep"]
+    return [*graphs, _control_flow(), *map(_drawn, range(_DRAWN))]
 
 
 def _edited(case: Case, whole: Any) -> bytes:

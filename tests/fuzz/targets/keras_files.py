@@ -29,8 +29,11 @@ class Keras(Converter):
     def __init__(self, folder: Path, reference: Reference) -> None:
         """Saves a model of every kind, and one for every third layer."""
         super().__init__(folder, reference)
-        self._files: list[dict[str, bytes]] = []
-        path = folder / "m.keras"
+        self._files = self.kept(self._saved)
+
+    def _saved(self) -> list[dict[str, bytes]]:
+        files = []
+        path = self.folder / "m.keras"
         for model in (*(make() for make in MODELS.values()), *(c.model() for c in CASES[::3])):
             # Layers of the tests' own can't be saved.
             try:
@@ -38,7 +41,8 @@ class Keras(Converter):
             except TypeError:
                 continue
             with zipfile.ZipFile(path) as archive:
-                self._files.append({name: archive.read(name) for name in archive.namelist()})
+                files.append({name: archive.read(name) for name in archive.namelist()})
+        return files
 
     @property
     def bases(self) -> int:

@@ -27,8 +27,7 @@ class Onnx(Converter):
     def __init__(self, folder: Path, reference: Reference) -> None:
         """Reads the suite."""
         super().__init__(folder, reference)
-        found = [c.model for name in ("node", "simple", "pytorch-converted") for c in cases(name)]
-        self._models = [m for m in found if m.ByteSize() < _LARGEST]
+        self._models = self.kept(_suite)
         onnxruntime.set_default_logger_severity(4)
 
     @property
@@ -77,6 +76,11 @@ class Onnx(Converter):
             ]
         except Exception:  # It refuses the file, has no kernel, or the numbers don't fit.
             return None
+
+
+def _suite() -> list[Any]:
+    found = [c.model for name in ("node", "simple", "pytorch-converted") for c in cases(name)]
+    return [m for m in found if m.ByteSize() < _LARGEST]
 
 
 # Floats of few bits, which onnxruntime gives as their bits and a crate as numbers.

@@ -29,10 +29,7 @@ class Tflite(Converter):
     def __init__(self, folder: Path, reference: Reference) -> None:
         """Writes the models."""
         super().__init__(folder, reference)
-        self._files = [
-            single(c.kind, c.operands, [Tensor((1, 1), d) for d in c.results], c.options)
-            for c in CASES
-        ]
+        self._files = self.kept(_models)
 
     @property
     def bases(self) -> int:
@@ -58,6 +55,12 @@ class Tflite(Converter):
         if not case.batch:
             return None
         return interpreted(content, [np.asarray(a) for a in arrays.values()])
+
+
+def _models() -> list[bytes]:
+    return [
+        single(c.kind, c.operands, [Tensor((1, 1), d) for d in c.results], c.options) for c in CASES
+    ]
 
 
 def _edited(choose: random.Random, content: bytes) -> bytes:

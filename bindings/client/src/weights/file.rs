@@ -168,7 +168,7 @@ impl TensorFile {
     /// # Errors
     /// [`ErrorKind::NotFound`] for a name that is not there; [`ErrorKind::File`], which names the tensor,
     /// for one of a type that TensorFlow does not have and for a file that can't be read; TensorFlow's
-    /// status for a damaged checkpoint.
+    /// status for a damaged checkpoint, and its code for more memory than there is.
     pub fn read(&self, name: &str) -> Result<Tensor> {
         let (dtype, dims) = self.described(name)?;
         let (part, at, length, swapped, is_fortran) = match &self.entry_of(name)?.place {
@@ -188,7 +188,7 @@ impl TensorFile {
             } => (part, at, length, swapped, is_fortran),
         };
         let (path, file) = &self.parts[part];
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+        let mut bytes = layout::zeros(length)?;
         read_at(path, file, &mut bytes, at)
             .map_err(|error| self.error(format!("the tensor '{name}': {error}")))?;
         self.arranged(name, (dtype, dims), bytes, swapped, is_fortran)
@@ -207,7 +207,7 @@ impl TensorFile {
         if is_fortran && dims.len() > 1 {
             let turned: Vec<i64> = dims.iter().rev().copied().collect();
             let axes: Vec<usize> = (0..dims.len()).rev().collect();
-            bytes = layout::reorder(&bytes, dtype.size().unwrap_or(1), &turned, &axes);
+            bytes = layout::reorder(&bytes, dtype.size().unwrap_or(1), &turned, &axes)?;
         }
         if dtype == DataType::BOOL && bytes.iter().any(|&byte| byte > 1) {
             return Err(self.error(format!(
@@ -229,7 +229,7 @@ impl TensorFile {
                 "it is neither safetensors, npz nor HDF5, and no checkpoint has this prefix ({error})"
             ))
         })?;
-        let mut header = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+        let mut header = layout::zeros(size)?;
         read_at(path, &file, &mut header, 8)?;
         let begin = size + 8;
         let header = safetensors::read_header(&header, length - begin)?;
@@ -329,7 +329,7 @@ impl TensorFile {
                 (8, &Ok(dtype)) => Place::Read(self.arranged(
                     name,
                     (dtype, &header.dims),
-                    elements.to_vec(),
+                    layout::copied(elements)?,
                     header.swapped,
                     header.is_fortran,
                 )?),

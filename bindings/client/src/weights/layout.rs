@@ -1,6 +1,43 @@
 //! The order of a tensor's elements and of their bytes.
 
-use tfp_core::{Error, Result, Tensor};
+use tfp_core::{Code, Error, ErrorKind, Result, Tensor};
+
+/// An empty vector with room for so many bytes, which a file or a tensor asks for.
+///
+/// # Errors
+/// [`Code::ResourceExhausted`] for more memory than there is.
+pub(super) fn room(length: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match usize::try_from(length).map(|length| bytes.try_reserve_exact(length)) {
+        Ok(Ok(())) => Ok(bytes),
+        _ => Err(Error::new(ErrorKind::Status {
+            code: Code::ResourceExhausted,
+            op: String::new(),
+            message: format!("there is no memory for {length} bytes"),
+            payloads: Vec::new(),
+        })),
+    }
+}
+
+/// So many bytes, which are 0.
+///
+/// # Errors
+/// As for [`room`].
+pub(super) fn zeros(length: u64) -> Result<Vec<u8>> {
+    let mut bytes = room(length)?;
+    bytes.resize(length as usize, 0);
+    Ok(bytes)
+}
+
+/// A copy of bytes.
+///
+/// # Errors
+/// As for [`room`].
+pub(super) fn copied(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut copy = room(bytes.len() as u64)?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
 
 /// Turns the bytes of each number around.
 pub(super) fn swap(bytes: &mut [u8], size: usize) {
@@ -34,12 +71,15 @@ pub(super) fn inverse(axes: &[usize]) -> Vec<usize> {
 
 /// Reads elements of `size` bytes, of a tensor with the last axis innermost, in another order of axes.
 /// The axes are valid for the dimensions.
-pub(super) fn reorder(bytes: &[u8], size: usize, dims: &[i64], axes: &[usize]) -> Vec<u8> {
+///
+/// # Errors
+/// As for [`room`].
+pub(super) fn reorder(bytes: &[u8], size: usize, dims: &[i64], axes: &[usize]) -> Result<Vec<u8>> {
     let mut strides = vec![size; dims.len()];
     for axis in (1..dims.len()).rev() {
         strides[axis - 1] = strides[axis] * dims[axis] as usize;
     }
-    let mut out = Vec::with_capacity(bytes.len());
+    let mut out = room(bytes.len() as u64)?;
     let mut index = vec![0; axes.len()];
     let mut at = 0;
     while out.len() < bytes.len() {
@@ -55,13 +95,14 @@ pub(super) fn reorder(bytes: &[u8], size: usize, dims: &[i64], axes: &[usize]) -
             at -= stride * count;
         }
     }
-    out
+    Ok(out)
 }
 
 /// Returns a tensor with its axes in another order.
 ///
 /// # Errors
-/// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for axes that are not those of the tensor.
+/// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for axes that are not those of the tensor, and
+/// as for [`room`].
 pub(super) fn permute(tensor: &Tensor, axes: &[usize]) -> Result<Tensor> {
     let dims = permuted(tensor.dims(), axes).ok_or_else(|| {
         Error::argument(format!(
@@ -71,7 +112,7 @@ pub(super) fn permute(tensor: &Tensor, axes: &[usize]) -> Result<Tensor> {
     })?;
     let bytes = tensor.as_bytes()?;
     let size = tensor.dtype().size().unwrap_or(1);
-    let moved = reorder(bytes, size, tensor.dims(), axes);
+    let moved = reorder(bytes, size, tensor.dims(), axes)?;
     Tensor::from_bytes(tensor.dtype(), &moved, &dims)
 }
 
@@ -83,19 +124,30 @@ mod tests {
     fn elements_move_with_their_axes() {
         let bytes: Vec<u8> = (0..24).collect();
         let axes = [2, 0, 1];
-        let moved = reorder(&bytes, 1, &[2, 3, 4], &axes);
+        let moved = reorder(&bytes, 1, &[2, 3, 4], &axes).unwrap();
         assert_eq!(permuted(&[2, 3, 4], &axes), Some(vec![4, 2, 3]));
         for (k, j, i) in [(0, 0, 0), (3, 1, 2), (2, 1, 0)] {
             assert_eq!(moved[(k * 2 + j) * 3 + i], bytes[(j * 3 + i) * 4 + k]);
         }
-        assert_eq!(reorder(&moved, 1, &[4, 2, 3], &inverse(&axes)), bytes);
+        let back = reorder(&moved, 1, &[4, 2, 3], &inverse(&axes));
+        assert_eq!(back.unwrap(), bytes);
         let pairs: Vec<u8> = (0..12).collect();
         assert_eq!(
-            reorder(&pairs, 2, &[2, 3], &[1, 0]),
+            reorder(&pairs, 2, &[2, 3], &[1, 0]).unwrap(),
             [0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11]
         );
-        assert!(reorder(&[], 4, &[0, 3], &[1, 0]).is_empty());
-        assert_eq!(reorder(&[7], 1, &[], &[]), [7]);
+        assert!(reorder(&[], 4, &[0, 3], &[1, 0]).unwrap().is_empty());
+        assert_eq!(reorder(&[7], 1, &[], &[]).unwrap(), [7]);
+    }
+
+    #[test]
+    fn more_bytes_than_there_is_memory_are_an_error() {
+        for length in [u64::MAX, 1 << 62] {
+            let found = zeros(length).map(|bytes| std::hint::black_box(bytes).len());
+            assert_eq!(found.unwrap_err().code(), Code::ResourceExhausted);
+        }
+        assert_eq!(zeros(3).unwrap(), [0; 3]);
+        assert_eq!(copied(b"ab").unwrap(), b"ab");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,17 @@ from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
 Function = Callable[..., Any]
+
+
+def _op(name: str) -> Function:
+    """Returns an op of TensorFlow as a function of its operands, in order.
+
+    TensorFlow's functions first ask whether something else than a tensor defines them anew. For
+    thousands of nodes that takes time.
+    """
+    made = getattr(tf.raw_ops, name)
+    operands = [each for each in inspect.signature(made).parameters if each != "name"]
+    return lambda *given: made(**dict(zip(operands, given, strict=True)))
 
 
 def unary(function: Function) -> Handler:
@@ -339,7 +351,7 @@ OPS: Mapping[str, Handler] = {
             "Reciprocal": tf.math.reciprocal,
             "Relu": tf.nn.relu,
             "Round": tf.round,
-            "Sigmoid": tf.sigmoid,
+            "Sigmoid": _op("Sigmoid"),
             "Sign": tf.sign,
             "Sin": tf.sin,
             "Sinh": tf.sinh,
@@ -347,13 +359,13 @@ OPS: Mapping[str, Handler] = {
             "Softsign": tf.nn.softsign,
             "Sqrt": tf.sqrt,
             "Tan": tf.tan,
-            "Tanh": tf.tanh,
+            "Tanh": _op("Tanh"),
         }.items()
     },
     **{
         op: _binary(function)
         for op, function in {
-            "Add": tf.add,
+            "Add": _op("AddV2"),
             "And": tf.logical_and,
             "BitwiseAnd": tf.bitwise.bitwise_and,
             "BitwiseOr": tf.bitwise.bitwise_or,
@@ -364,9 +376,9 @@ OPS: Mapping[str, Handler] = {
             "GreaterOrEqual": tf.greater_equal,
             "Less": tf.less,
             "LessOrEqual": tf.less_equal,
-            "Mul": tf.multiply,
+            "Mul": _op("Mul"),
             "Or": tf.logical_or,
-            "Sub": tf.subtract,
+            "Sub": _op("Sub"),
             "Xor": tf.not_equal,
         }.items()
     },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -108,6 +109,8 @@ class Replay:
         self._graph = tf.Graph()
         self.variables: dict[str, Variable] = {}
         self._weights: dict[str, tuple[Variable, Tensor]] = {}
+        # How many weights wished for a name: thousands of one layer may.
+        self._wishes: Counter[str] = Counter()
         # First node, the one after the last, and layer; inner operators come first.
         self._spans: list[tuple[int, int, str]] = []
         self._kinds: dict[str, str] = {}
@@ -129,9 +132,9 @@ class Replay:
             data: Its value.
         """
         wish = name = f"{layer}/{role}" if layer else role
-        count = 0
         while name in self._weights:
-            name, count = f"{wish}_{count + 1}", count + 1
+            self._wishes[wish] += 1
+            name = f"{wish}_{self._wishes[wish]}"
         with self._graph.as_default(), tf.name_scope("weight/"):
             tensor = tf.compat.v1.placeholder(data.dtype, data.shape)
         self.variables[str(tensor.op.name)] = variable = Variable(name, data)
