@@ -32,7 +32,7 @@ def _polygon(sides: int) -> Callable[[Array, Array], Array]:
     def distance(u: Array, v: Array) -> Array:
         part = 2 * np.pi / sides
         angle = (np.arctan2(v, u) + part / 2) % part - part / 2
-        return np.hypot(u, v) * np.cos(angle) - np.cos(part / 2)
+        return np.asarray(np.hypot(u, v) * np.cos(angle) - np.cos(part / 2))
 
     return distance
 
@@ -44,13 +44,13 @@ def _star(u: Array, v: Array) -> Array:
     radius, notch = np.hypot(u, v), 0.42
     x, y = radius * np.cos(angle), radius * np.sin(angle)
     along, across = notch * np.cos(part / 2) - 1, notch * np.sin(part / 2)
-    return ((x - 1) * across - y * along) / np.hypot(along, across)
+    return np.asarray(((x - 1) * across - y * along) / np.hypot(along, across))
 
 
 def _cross(u: Array, v: Array) -> Array:
     x, y = np.abs(u), np.abs(v)
     arm = 0.32
-    return np.minimum(np.maximum(x - 1, y - arm), np.maximum(y - 1, x - arm))
+    return np.asarray(np.minimum(np.maximum(x - 1, y - arm), np.maximum(y - 1, x - arm)))
 
 
 # Negative inside of a shape, of about one unit from its middle to its border.
@@ -104,7 +104,7 @@ def picture(random: Random, kind: int, size: int = SIZE) -> npt.NDArray[np.float
     light = 1 + random.uniform(0, 0.35) * (x * np.cos(angle) + y * np.sin(angle))
     image = image * light[..., None] * random.uniform(0.6, 1.1)
     image += random.normal(size=image.shape) * random.uniform(0, 0.04)
-    return np.clip(image, 0, 1).astype(np.float32)
+    return np.asarray(np.clip(image, 0, 1), np.float32)
 
 
 def _pictures(random: Random, count: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:

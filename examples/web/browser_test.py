@@ -81,7 +81,8 @@ def _features() -> bytes:
 def _picture(kind: int) -> Picture:
     """Returns one of the first pictures of `shape_features.npz`, which has a kind each."""
     with np.load(_HERE.parent / "tf2rust" / "shape_features.npz") as arrays:
-        return np.rint(arrays["image"][kind] * 255).astype(np.uint8).repeat(4, 0).repeat(4, 1)
+        pixels = np.rint(arrays["image"][kind] * 255)
+    return np.asarray(pixels.repeat(4, 0).repeat(4, 1), np.uint8)
 
 
 def _bitmap(picture: Picture) -> bytes:
