@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, NoReturn, TypeAlias
 
 from tools.codegen.rust import one_line
 
@@ -32,11 +32,16 @@ _LOOK = 0.05
 _GRACE = 2.0
 # Part of the machine's memory that a conversion may take if nobody says how much.
 _PART = 0.9
+# Signals that end a conversion.
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 # `prctl(PR_SET_PDEATHSIG, ...)` of Linux.
 _PARENT_DEATH = 1
 # What the C++ libraries write before they end the process, without time and thread.
 _LAST_WORDS = re.compile(r"(?:Check failed:|terminate called|what\(\):).*")
+
+
+Mask: TypeAlias = set[signal.Signals | int]
 
 
 class EndedError(Exception):
@@ -84,18 +89,26 @@ def run(work: Callable[[], int], limits: Limits) -> int:
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
             parent = os.getpid()
-            child = os.fork()
-            if child == 0:
-                _leave(work, folder, log, parent)
-            return _code(child, limits, log)
+            # Python drops what a signal raises while it runs its own functions after the fork.
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+            try:
+                child = os.fork()
+                if child == 0:
+                    _leave(work, folder, log, parent, mask)
+                return _code(child, limits, log, mask)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _leave(work: Callable[[], int], folder: Path, log: IO[bytes], parent: int) -> NoReturn:
-    """Runs the function in the child, which never returns."""
+def _leave(
+    work: Callable[[], int], folder: Path, log: IO[bytes], parent: int, mask: Mask
+) -> NoReturn:
+    """Runs the function in the child, which never returns; the mask is that of the caller."""
     code = 1
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _die_with(parent)
         # What a child leaves behind that is killed, the parent removes.
         tempfile.tempdir = str(folder)
@@ -125,11 +138,12 @@ def _die_with(parent: int) -> None:
             os._exit(1)
 
 
-def _code(child: int, limits: Limits, log: IO[bytes]) -> int:
-    """Waits for a child; returns its exit code."""
+def _code(child: int, limits: Limits, log: IO[bytes], mask: Mask) -> int:
+    """Waits for a child, under the caller's mask of signals; returns its exit code."""
     memory = limits.memory or int(_PART * _machine_memory())
     status: int | None = None
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         status = _watched(child, memory, limits.seconds)
     except KeyboardInterrupt:
         # The terminal interrupts both; another sender may have meant this process alone.

@@ -91,8 +91,10 @@ def test_memory() -> None:
 
 # What a shell starts in the background ignores SIGINT, and its children do.
 _PROGRAM = """
-import signal, sys, time
+import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if {early}:
+    os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), {early}))
 sys.path.insert(0, {repository!r})
 from converters.tf.cli.supervise import Limits, run
 from tools.codegen import program
@@ -106,10 +108,11 @@ program.run("p", lambda argv: run(lambda: program.shown("p", main, argv), Limits
 """
 
 
+@pytest.mark.parametrize("early", [False, True], ids=["later", "in the fork"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_both(number: signal.Signals, code: int) -> None:
+def test_a_signal_ends_both(number: signal.Signals, code: int, early: bool) -> None:
     """Nobody holds the pipes any more when the parent has left: so the child has, too."""
-    program = _PROGRAM.format(repository=str(_REPOSITORY))
+    program = _PROGRAM.format(repository=str(_REPOSITORY), early=int(number) if early else 0)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
         [sys.executable, "-c", program],
@@ -119,12 +122,13 @@ def test_a_signal_ends_both(number: signal.Signals, code: int) -> None:
         env=environment,
     ) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "started\n"
-        process.send_signal(number)
+        if not early:
+            assert process.stdout.readline() == "started\n"
+            process.send_signal(number)
         try:
             out, err = process.communicate(timeout=120)
         finally:
             process.kill()
     assert process.returncode == code
-    assert out == ""
+    assert out == "" or early
     assert err == ("p: interrupted\n" if number is signal.SIGINT else "")

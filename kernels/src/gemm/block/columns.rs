@@ -45,7 +45,7 @@ pub(super) fn panels<S: Simd>(
 ) {
     let most = const { most_rows(S::REGISTERS)[1] };
     let (a, lda) = (left.data, left.ld);
-    let copied = MOST_COPIED > 0 && left.far && b.panels.len() > 1;
+    let copied = cfg!(feature = "std") && left.far && b.panels.len() > 1;
     let mut copies = copied.then_some([[0.0; LINE]; MOST_COPIED]);
     let at_once = if copies.is_some() { most } else { block.rows };
     let a = &a[block.row.min(a.len())..];
