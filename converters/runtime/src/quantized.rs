@@ -5,7 +5,7 @@ use crate::error::{Result, at};
 use crate::kernels::quantized::conv::Conv;
 use crate::kernels::quantized::depthwise::Depthwise;
 pub use crate::kernels::quantized::pair::{Factor, Pair};
-use crate::kernels::quantized::pair::{look_up, pair as pairs};
+use crate::kernels::quantized::pair::{Numbers, look_up, pair as pairs};
 pub use crate::kernels::quantized::pool::Kind;
 use crate::kernels::quantized::pool::{Pool, mean as means};
 pub use crate::kernels::quantized::{Range, Scaling};
@@ -116,7 +116,17 @@ pub fn pair<'a>(
 ) -> Result<()> {
     let (reader, out) = m.write(out)?;
     let (a, b) = (reader.read(a.into())?, reader.read(b.into())?);
-    pairs(kind, (a, a_zero), (b, b_zero), ends, out, reader.parallel).map_err(at("pair"))
+    let (a, b) = (
+        Numbers {
+            values: a,
+            zero: a_zero,
+        },
+        Numbers {
+            values: b,
+            zero: b_zero,
+        },
+    );
+    pairs(kind, a, b, ends, out, reader.parallel).map_err(at("pair"))
 }
 
 /// A function of one number by its table.
@@ -175,7 +185,14 @@ pub fn mean<'a>(
 ) -> Result<()> {
     let (reader, out) = m.write(out)?;
     let x = reader.read(x.into())?;
-    means((x, zero), sizes, ends, out, reader.parallel).map_err(at("mean"))
+    means(
+        Numbers { values: x, zero },
+        sizes,
+        ends,
+        out,
+        reader.parallel,
+    )
+    .map_err(at("mean"))
 }
 
 /// Softmax of rows of `width` numbers, by a table of exponentials.

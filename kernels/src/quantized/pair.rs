@@ -35,6 +35,15 @@ impl Factor {
     }
 }
 
+/// Numbers, and the one that stands for zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers<'a> {
+    /// The numbers.
+    pub values: &'a [i8],
+    /// The one that stands for zero.
+    pub zero: i8,
+}
+
 /// What is made of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
@@ -50,12 +59,14 @@ pub enum Pair {
 /// [`Error::Length`] if the lengths differ, [`Error::Value`] for a shift that is too large.
 pub fn pair(
     kind: Pair,
-    (a, a_zero): (&[i8], i8),
-    (b, b_zero): (&[i8], i8),
+    a: Numbers<'_>,
+    b: Numbers<'_>,
     (factor, range): (Factor, Range),
     out: &mut [i8],
     parallel: &dyn Parallel,
 ) -> Result<()> {
+    let (a_zero, b_zero) = (a.zero, b.zero);
+    let (a, b) = (a.values, b.values);
     expect("a", a.len(), out.len())?;
     expect("b", b.len(), out.len())?;
     factor.check()?;

@@ -1,6 +1,6 @@
 //! Pools, and means over axes.
 
-use super::pair::Factor;
+use super::pair::{Factor, Numbers};
 use super::{Range, divided, expect};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::error::Result;
@@ -144,12 +144,13 @@ impl Body for Lines<'_> {
 /// [`crate::base::error::Error::Length`] if a slice does not fit the sizes,
 /// [`crate::base::error::Error::Value`] for a shift that is too large.
 pub fn mean(
-    (x, zero): (&[i8], i8),
+    x: Numbers<'_>,
     (count, inner): (usize, usize),
     (factor, range): (Factor, Range),
     out: &mut [i8],
     parallel: &dyn Parallel,
 ) -> Result<()> {
+    let Numbers { values: x, zero } = x;
     let factor = factor.check()?;
     let outer = out.len().checked_div(inner).unwrap_or(0);
     expect("output", out.len(), outer * inner)?;

@@ -2,7 +2,7 @@
 
 use super::conv::{Conv, OFFSET};
 use super::depthwise::Depthwise;
-use super::pair::{Factor, Pair, look_up, pair};
+use super::pair::{Factor, Numbers, Pair, look_up, pair};
 use super::pool::{Kind, Pool, mean};
 use super::{Range, Scaling, cast, scaled, scaled_once, softmax};
 use crate::base::parallel::{Parallel, Serial};
@@ -10,6 +10,10 @@ use crate::conv::geometry::Conv as Sizes;
 use crate::conv::{Padding, Window};
 use crate::simd::body::forced::results;
 use crate::testing::Interleaved;
+
+fn numbers(values: &[i8], zero: i8) -> Numbers<'_> {
+    Numbers { values, zero }
+}
 
 /// Whole numbers that depend on the seed alone.
 struct Random(u64);
@@ -274,7 +278,15 @@ fn pairs_and_tables() {
             let found = same(|parallel| {
                 let mut out = vec![0; len];
                 let ends = (last, range);
-                pair(kind, (&a, a_zero), (&b, b_zero), ends, &mut out, parallel).unwrap();
+                pair(
+                    kind,
+                    numbers(&a, a_zero),
+                    numbers(&b, b_zero),
+                    ends,
+                    &mut out,
+                    parallel,
+                )
+                .unwrap();
                 out
             });
             for (i, found) in found.into_iter().enumerate() {
@@ -355,7 +367,7 @@ fn means_are_scaled_sums() {
         let found = same(|parallel| {
             let mut out = vec![0; outer * inner];
             let ends = (factor, range);
-            mean((&x, zero), (count, inner), ends, &mut out, parallel).unwrap();
+            mean(numbers(&x, zero), (count, inner), ends, &mut out, parallel).unwrap();
             out
         });
         for (i, found) in found.into_iter().enumerate() {
@@ -468,6 +480,13 @@ fn lengths_and_shifts_are_checked() {
         shift: -32,
     };
     let ends = (none, Range::all(0));
-    let found = pair(Pair::Product, (&[], 0), (&[], 0), ends, &mut [], &Serial);
+    let found = pair(
+        Pair::Product,
+        numbers(&[], 0),
+        numbers(&[], 0),
+        ends,
+        &mut [],
+        &Serial,
+    );
     assert!(found.unwrap_err().to_string().contains("shift"));
 }

@@ -138,5 +138,5 @@ _PRINTED = {
     *("block.doc", "f.doc", "m.outputs[0].key", "mark", "name", "p.key", "p.literal", "p.name"),
     *("part.doc", "s.doc", "t.label"),
     # The name of an open dimension or a count is one line of a comment, and shapes are numbers.
-    *("d.label", "k.label", "recorded[p.key]"),
+    *("d.label", "k.label", "recorded[p.key]", "recorded[s.given.key]"),
 }
