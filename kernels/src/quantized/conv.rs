@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::conv::geometry::Conv as Sizes;
 use crate::simd::body::{self, Body, dispatch};
-use crate::simd::dots::{BLOCKS, CHANNELS, Dots, GROUP, ROWS, Sums};
+use crate::simd::dots::{BLOCKS, CHANNELS, Dots, Factors, GROUP, ROWS, Sums};
 
 /// What makes an int8 number one that is not negative.
 pub const OFFSET: i32 = 128;
@@ -124,6 +124,9 @@ impl Conv<'_> {
                     );
                 }
                 let channel = block * CHANNELS;
+                if self.narrow(dots, sums, together, channel, out) {
+                    continue;
+                }
                 dispatch(Finish {
                     of: &self.scaling,
                     sums,
@@ -135,6 +138,34 @@ impl Conv<'_> {
                 });
             }
         }
+    }
+
+    /// Makes the sums of a tile int8 from `channel` on, if there is a body for it.
+    fn narrow(
+        &self,
+        dots: Dots,
+        sums: &[Sums],
+        together: usize,
+        channel: usize,
+        out: &mut [i8],
+    ) -> bool {
+        let (outputs, scaling) = (self.sizes.out_channels, &self.scaling);
+        let channels = channel..channel + together * CHANNELS;
+        let multiplier = scaling.multiplier[channels.clone()].as_chunks().0;
+        let shift = scaling.shift[channels].as_chunks().0;
+        let blocks = multiplier.iter().zip(shift).enumerate();
+        !scaling.once
+            && blocks.into_iter().all(|(block, (multiplier, shift))| {
+                let channel = channel + block * CHANNELS;
+                let count = CHANNELS.min(outputs - channel);
+                dots.narrow(
+                    &sums[block..],
+                    together,
+                    Factors { multiplier, shift },
+                    scaling.ends(),
+                    (&mut out[channel..], outputs, count),
+                )
+            })
     }
 
     /// Writes a part of the windows of neighbouring pixels, each number with `OFFSET` added.

@@ -4,6 +4,10 @@
 //! four neighbours at a time, as the instructions of VNNI do; no sum saturates on the way.
 
 #[cfg(target_arch = "x86_64")]
+mod deep;
+#[cfg(target_arch = "x86_64")]
+mod narrow;
+#[cfg(target_arch = "x86_64")]
 mod x86;
 
 use crate::base::level::Level;
@@ -17,6 +21,56 @@ const STEP: usize = CHANNELS * GROUP;
 
 /// The sums of a row and a block.
 pub(crate) type Sums = [i32; CHANNELS];
+
+/// Where int8 results lie: what stands for 0, and their ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) zero: i32,
+    pub(crate) low: i8,
+    pub(crate) high: i8,
+}
+
+/// How the sums of a block become int8: with both roundings of `crate::quantized::scaled`.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "read by bodies")
+)]
+pub(crate) struct Factors<'a> {
+    pub(crate) multiplier: &'a [i32; CHANNELS],
+    pub(crate) shift: &'a [i32; CHANNELS],
+}
+
+/// One axis of an image: as `crate::conv::Window`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Axis {
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+    pub(crate) size: usize,
+    pub(crate) stride: usize,
+    pub(crate) dilation: usize,
+    pub(crate) before: usize,
+}
+
+/// A convolution of each channel of `[batch, y.input, x.input, channels]` with a filter
+/// `[y.size, x.size, channels]`; outside of the image is `zero`.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "read by bodies")
+)]
+pub(crate) struct Deep<'a> {
+    pub(crate) y: Axis,
+    pub(crate) x: Axis,
+    pub(crate) channels: usize,
+    pub(crate) input: &'a [i8],
+    pub(crate) filter: &'a [i8],
+    pub(crate) bias: &'a [i32],
+    pub(crate) multiplier: &'a [i32],
+    pub(crate) shift: &'a [i32],
+    pub(crate) zero: i8,
+    pub(crate) ends: Ends,
+}
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +168,61 @@ impl Dots {
             // SAFETY: as above.
             Self::Avx512Vnni => unsafe { x86::avx512_vnni(sums, x, weights, groups) },
         }
+    }
+
+    /// Makes sums of rows and one block int8 with both roundings; `false` if there is not a body.
+    ///
+    /// The sums of rows are `stride` apart, their results `pitch`: `count` of each row.
+    ///
+    /// # Panics
+    /// If `out` is too short, or `count` is not from 1 to 16.
+    #[inline]
+    pub(crate) fn narrow(
+        self,
+        sums: &[Sums],
+        stride: usize,
+        factors: Factors<'_>,
+        ends: Ends,
+        (out, pitch, count): (&mut [i8], usize, usize),
+    ) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => {
+                let rows = sums.len().div_ceil(stride);
+                assert!(1 <= count && count <= CHANNELS, "channels of a block");
+                assert!(
+                    rows == 0 || (rows - 1) * pitch + count <= out.len(),
+                    "rows of results"
+                );
+                // SAFETY: `at` found the instructions; lengths were checked above.
+                unsafe { narrow::narrow(sums, stride, factors, ends, (out, pitch, count)) };
+                true
+            }
+            _ => {
+                let _ = (sums, stride, factors, ends, out, pitch, count);
+                false
+            }
+        }
+    }
+
+    /// Computes the lines from number `first` on of a convolution of each channel, with both
+    /// roundings; `false` if there is not a body.
+    pub(crate) fn deep(self, of: &Deep<'_>, first: usize, out: &mut [i8]) -> bool {
+        match self {
+            // SAFETY: `at` found the instructions; the body slices before it reads and writes.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => match (of.y.size * of.x.size).div_ceil(GROUP) {
+                0..=3 => unsafe { deep::lines::<3>(of, first, out) },
+                4..=deep::GROUPS => unsafe { deep::lines::<{ deep::GROUPS }>(of, first, out) },
+                _ => return false,
+            },
+            _ => {
+                let _ = (of, first, out);
+                return false;
+            }
+        }
+        #[cfg(target_arch = "x86_64")]
+        true
     }
 
     /// All that this processor has, for tests.
