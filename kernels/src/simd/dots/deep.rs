@@ -46,7 +46,11 @@ fn ordered(numbers: &[i32]) -> [__m512i; 4] {
 /// # Safety
 /// The processor has AVX-512 F, BW, DQ, VL and VNNI; the slices are as long as the sizes say.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-pub unsafe fn lines<const G: usize>(of: &Deep<'_>, first: usize, out: &mut [i8]) {
+pub unsafe fn lines<const G: usize, const PLAIN: bool>(
+    of: &Deep<'_>,
+    first: usize,
+    out: &mut [i8],
+) {
     let (y, x, channels) = (of.y, of.x, of.channels);
     let taps = y.size * x.size;
     let none = [0_i8; WIDE];
@@ -54,7 +58,6 @@ pub unsafe fn lines<const G: usize>(of: &Deep<'_>, first: usize, out: &mut [i8])
     let flip = _mm512_set1_epi8(-128);
     let unsigned_zero = _mm512_set1_epi8((of.zero.cast_unsigned() ^ 0x80).cast_signed());
     let ends = (
-        _mm512_set1_epi32(of.ends.zero),
         _mm512_set1_epi8(of.ends.low),
         _mm512_set1_epi8(of.ends.high),
     );
@@ -67,9 +70,9 @@ pub unsafe fn lines<const G: usize>(of: &Deep<'_>, first: usize, out: &mut [i8])
         let multiplier = ordered(&of.multiplier[part.clone()]);
         let shift = ordered(&of.shift[part.clone()]);
         let mut bias = ordered(&of.bias[part]);
-        let mut scales = [Scale::new(multiplier[0], shift[0]); 4];
+        let mut scales = [Scale::<PLAIN>::new(multiplier[0], shift[0], of.ends.zero); 4];
         for v in 1..4 {
-            scales[v] = Scale::new(multiplier[v], shift[v]);
+            scales[v] = Scale::new(multiplier[v], shift[v], of.ends.zero);
         }
         let mut weights = [[_mm512_setzero_si512(); 4]; G];
         for (group, weights) in weights.iter_mut().enumerate() {
@@ -149,13 +152,13 @@ pub unsafe fn lines<const G: usize>(of: &Deep<'_>, first: usize, out: &mut [i8])
                     }
                 }
                 for v in 0..4 {
-                    sums[v] = _mm512_add_epi32(scales[v].of(sums[v]), ends.0);
+                    sums[v] = scales[v].of(sums[v]);
                 }
                 // Packing saturates to int8, and the ends are inside of that.
                 let low = _mm512_packs_epi32(sums[0], sums[1]);
                 let high = _mm512_packs_epi32(sums[2], sums[3]);
                 let x = _mm512_packs_epi16(low, high);
-                let x = _mm512_min_epi8(_mm512_max_epi8(x, ends.1), ends.2);
+                let x = _mm512_min_epi8(_mm512_max_epi8(x, ends.0), ends.1);
                 let out = &mut out[from..from + count];
                 // SAFETY: `count` elements, as many as the mask has bits.
                 unsafe { _mm512_mask_storeu_epi8(out.as_mut_ptr(), mask, x) };
