@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::conv::geometry::Conv as Sizes;
 use crate::simd::body::{self, Body, dispatch};
-use crate::simd::dots::{BLOCKS, CHANNELS, Dots, GROUP, ROWS, Sums};
+use crate::simd::dots::{BLOCKS, CHANNELS, Dots, Factors, GROUP, ROWS, Sums, plain};
 
 /// What makes an int8 number one that is not negative.
 pub const OFFSET: i32 = 128;
@@ -77,37 +77,56 @@ impl Conv<'_> {
             return Ok(());
         }
         let dots = Dots::at(body::level());
+        let plain = plain(
+            &self.bias[..sizes.out_channels],
+            (
+                &self.scaling.multiplier[..sizes.out_channels],
+                &self.scaling.shift[..sizes.out_channels],
+            ),
+            self.window(),
+            self.scaling.ends(),
+        );
         let unit = ROWS * sizes.out_channels;
         let cost = self.window() / 32 + 4;
         let chunk = chunk_len(parallel, out.len(), unit, cost);
         for_each_chunk(parallel, out, chunk, &|start, out| {
-            self.pixels(dots, x, start / sizes.out_channels, out);
+            self.pixels((dots, plain), x, start / sizes.out_channels, out);
         });
         Ok(())
     }
 
     /// Computes neighbouring pixels from `first` on.
-    fn pixels(&self, dots: Dots, x: &[i8], first: usize, out: &mut [i8]) {
+    fn pixels(&self, how: (Dots, bool), x: &[i8], first: usize, out: &mut [i8]) {
+        let dots = how.0;
         let (outputs, window) = (self.sizes.out_channels, self.window());
         let blocks = outputs.div_ceil(CHANNELS);
         let pace = window.div_ceil(GROUP) * GROUP * CHANNELS;
         let (rows, together) = dots.tile();
         // Of a row, so that what follows a window up to a whole group is written once.
         let mut gathered = [[0_u8; PIECE]; ROWS];
+        let mut sums: [Sums; ROWS * BLOCKS] = [[0; CHANNELS]; ROWS * BLOCKS];
         let whole = window <= PIECE;
+        // Windows that are beside each other in the image, too, are copied at once.
+        let beside = whole && self.beside();
+        let pitch = if beside { window } else { PIECE };
         for (tile, out) in out.chunks_mut(rows * outputs).enumerate() {
             let first = first + tile * rows;
             let rows = out.len() / outputs;
-            if whole {
+            if beside {
+                let from = &x[first * window..][..rows * window];
+                let to = &mut gathered.as_flattened_mut()[..rows * window];
+                dispatch(Shifted { from, to });
+            } else if whole {
                 self.gather(x, first, 0..window, &mut gathered[..rows]);
             }
             for block in (0..blocks).step_by(together) {
                 let together = together.min(blocks - block);
-                let mut sums: [Sums; ROWS * BLOCKS] = [[0; CHANNELS]; ROWS * BLOCKS];
                 let sums = &mut sums[..rows * together];
                 let bias = &self.bias[block * CHANNELS..][..together * CHANNELS];
                 for sums in sums.chunks_mut(together) {
-                    sums.as_flattened_mut().copy_from_slice(bias);
+                    for (sums, bias) in sums.iter_mut().zip(bias.as_chunks().0) {
+                        *sums = *bias;
+                    }
                 }
                 for from in (0..window).step_by(PIECE) {
                     let piece = from..window.min(from + PIECE);
@@ -118,12 +137,15 @@ impl Conv<'_> {
                     let weights = &self.filter[block * pace + from * CHANNELS..];
                     dots.add(
                         sums,
-                        (gathered.as_flattened(), PIECE, rows),
+                        (gathered.as_flattened(), pitch, rows),
                         (weights, pace, together),
                         groups,
                     );
                 }
                 let channel = block * CHANNELS;
+                if self.narrow(how, sums, together, channel, out) {
+                    continue;
+                }
                 dispatch(Finish {
                     of: &self.scaling,
                     sums,
@@ -135,6 +157,48 @@ impl Conv<'_> {
                 });
             }
         }
+    }
+
+    /// Whether windows are of one tap each, of whole groups, and follow each other.
+    const fn beside(&self) -> bool {
+        let (y, x) = (&self.sizes.y, &self.sizes.x);
+        y.size * x.size * y.stride * x.stride == 1
+            && y.before + x.before == 0
+            && y.input == y.output
+            && x.input == x.output
+            && self.sizes.in_channels.is_multiple_of(GROUP)
+    }
+
+    /// Makes the sums of a tile int8 from `channel` on, if there is a body for it.
+    fn narrow(
+        &self,
+        (dots, plain): (Dots, bool),
+        sums: &[Sums],
+        together: usize,
+        channel: usize,
+        out: &mut [i8],
+    ) -> bool {
+        let (outputs, scaling) = (self.sizes.out_channels, &self.scaling);
+        let channels = channel..channel + together * CHANNELS;
+        let multiplier = scaling.multiplier[channels.clone()].as_chunks().0;
+        let shift = scaling.shift[channels].as_chunks().0;
+        let blocks = multiplier.iter().zip(shift).enumerate();
+        !scaling.once
+            && blocks.into_iter().all(|(block, (multiplier, shift))| {
+                let channel = channel + block * CHANNELS;
+                let count = CHANNELS.min(outputs - channel);
+                dots.narrow(
+                    &sums[block..],
+                    together,
+                    Factors {
+                        multiplier,
+                        shift,
+                        plain,
+                    },
+                    scaling.ends(),
+                    (&mut out[channel..], outputs, count),
+                )
+            })
     }
 
     /// Writes a part of the windows of neighbouring pixels, each number with `OFFSET` added.

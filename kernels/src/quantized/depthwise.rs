@@ -7,8 +7,9 @@ use super::{Scaling, expect};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
-use crate::conv::geometry::Conv as Sizes;
-use crate::simd::body::{Body, dispatch};
+use crate::conv::geometry::{Conv as Sizes, Window};
+use crate::simd::body::{self, Body, dispatch};
+use crate::simd::dots::{Axis, Deep, Dots};
 
 /// Channels whose sums are made together.
 const LANES: usize = 32;
@@ -58,7 +59,12 @@ impl Depthwise<'_> {
         }
         let line = sizes.x.output * channels;
         let chunk = chunk_len(parallel, out.len(), line, sizes.y.size * sizes.x.size);
+        let dots = Dots::at(body::level());
+        let deep = self.deep(x);
         for_each_chunk(parallel, out, chunk, &|start, out| {
+            if !self.scaling.once && dots.deep(&deep, start / line, out) {
+                return;
+            }
             dispatch(Lines {
                 of: self,
                 x,
@@ -67,6 +73,29 @@ impl Depthwise<'_> {
             });
         });
         Ok(())
+    }
+
+    fn deep<'b>(&'b self, input: &'b [i8]) -> Deep<'b> {
+        let axis = |window: Window| Axis {
+            input: window.input,
+            output: window.output,
+            size: window.size,
+            stride: window.stride,
+            dilation: window.dilation,
+            before: window.before,
+        };
+        Deep {
+            y: axis(self.sizes.y),
+            x: axis(self.sizes.x),
+            channels: self.sizes.out_channels,
+            input,
+            filter: self.filter,
+            bias: self.bias,
+            multiplier: self.scaling.multiplier,
+            shift: self.scaling.shift,
+            zero: self.zero,
+            ends: self.scaling.ends(),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ pub mod softmax;
 mod tests;
 
 use crate::base::error::{Error, Result};
+use crate::simd::dots::Ends;
 
 /// Powers of two that a factor may have: more to the left leave nothing, more to the right neither.
 const SHIFTS: core::ops::RangeInclusive<i32> = -31..=30;
@@ -25,10 +26,11 @@ pub const fn scaled(x: i32, multiplier: i32, shift: i32) -> i32 {
     let (left, right) = if shift > 0 { (shift, 0) } else { (0, -shift) };
     let x = x.wrapping_shl(left.cast_unsigned());
     let high = ((x as i64 * multiplier as i64 + (1 << 30)) >> 31) as i32;
-    let mask = (1_i64 << right) - 1;
-    let rest = high as i64 & mask;
-    let threshold = (mask >> 1) + (high < 0) as i64;
-    ((high as i64 >> right) + (rest > threshold) as i64) as i32
+    // Of 32 bits, so that a vector holds as many as of `x`.
+    let mask = !(u32::MAX << right).cast_signed();
+    let rest = high & mask;
+    let threshold = (mask >> 1) + (high < 0) as i32;
+    (high >> right) + (rest > threshold) as i32
 }
 
 /// As [`scaled`], rounded once to the nearest, ties up: so TFLite does it after a matmul.
@@ -53,6 +55,9 @@ fn rounded(x: f32) -> i32 {
     const HALF: f32 = 0.499_999_97;
     (x + HALF.copysign(x)) as i32
 }
+
+/// Sums that become int8 together.
+const LANES: usize = 16;
 
 /// Where results lie: what stands for 0 in them, and their ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,16 +121,34 @@ impl Scaling<'_> {
     fn store(&self, sums: &[i32], first: usize, out: &mut [i8]) {
         let channels = first..first + out.len();
         let (multiplier, shift) = (&self.multiplier[channels.clone()], &self.shift[channels]);
-        let (sums, range) = (&sums[..out.len()], self.range);
-        if self.once {
-            for (i, out) in out.iter_mut().enumerate() {
-                *out = range.hold(scaled_once(sums[i], multiplier[i], shift[i]));
-            }
-        } else {
-            for (i, out) in out.iter_mut().enumerate() {
-                *out = range.hold(scaled(sums[i], multiplier[i], shift[i]));
-            }
+        let (sums, range, once) = (&sums[..out.len()], self.range, self.once);
+        let (wide, out) = out.as_chunks_mut::<LANES>();
+        let (wide_sums, sums) = sums.as_chunks::<LANES>();
+        let (wide_multiplier, multiplier) = multiplier.as_chunks::<LANES>();
+        let (wide_shift, shift) = shift.as_chunks::<LANES>();
+        let factors = wide_multiplier.iter().zip(wide_shift);
+        for ((out, sums), (multiplier, shift)) in wide.iter_mut().zip(wide_sums).zip(factors) {
+            *out =
+                core::array::from_fn(|i| range.hold(one(once, sums[i], multiplier[i], shift[i])));
         }
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = range.hold(one(once, sums[i], multiplier[i], shift[i]));
+        }
+    }
+
+    fn ends(&self) -> Ends {
+        let Range { zero, low, high } = self.range;
+        Ends { zero, low, high }
+    }
+}
+
+/// [`scaled`], or [`scaled_once`].
+#[inline(always)]
+const fn one(once: bool, x: i32, multiplier: i32, shift: i32) -> i32 {
+    if once {
+        scaled_once(x, multiplier, shift)
+    } else {
+        scaled(x, multiplier, shift)
     }
 }
 

@@ -145,7 +145,10 @@ fn convolutions_are_sums_of_products() {
         (130, 17, 3),
         (1030, 18, 1),
     ];
-    for (inputs, outputs, taps) in cases.into_iter().chain(cases) {
+    // With shifts to the right alone, and among others.
+    let shifts = [(-12, -5), (-25, 3)];
+    let cases = shifts.map(|shifts| cases.map(|case| (case, shifts)));
+    for ((inputs, outputs, taps), shifts) in cases.into_iter().flatten() {
         let sizes = sizes(&mut random, (inputs, outputs), taps, 1);
         let window = taps * taps * inputs;
         let (groups, blocks) = (window.div_ceil(4), outputs.div_ceil(16));
@@ -164,7 +167,7 @@ fn convolutions_are_sums_of_products() {
             bias[output] = own_bias[output] - (i32::from(zero) + OFFSET) * total;
         }
         let multiplier = random.numbers(blocks * 16, 1 << 30, (1 << 31) - 1);
-        let shift = random.numbers(blocks * 16, -12, -5);
+        let shift = random.numbers(blocks * 16, shifts.0, shifts.1);
         for once in [false, true] {
             let scaling = Scaling {
                 multiplier: &multiplier,
@@ -210,14 +213,17 @@ fn convolutions_are_sums_of_products() {
 #[test]
 fn depthwise_convolutions_are_sums_of_products() {
     let mut random = Random(3);
-    for (channels, taps) in [(1, 1), (3, 3), (32, 3), (75, 3), (40, 5), (64, 2)] {
+    let cases = [(1, 1), (3, 3), (32, 3), (75, 3), (40, 5), (64, 2), (5, 6)];
+    let shifts = [(-10, -4), (-25, 3)];
+    let cases = shifts.map(|shifts| cases.map(|case| (case, shifts)));
+    for ((channels, taps), shifts) in cases.into_iter().flatten() {
         let sizes = sizes(&mut random, (channels, channels), taps, channels);
         let x = random.bytes(sizes.input_len());
         let filter = random.bytes(taps * taps * channels);
         let bias = random.numbers(channels, -5000, 5000);
         let zero = random.bytes(1)[0];
         let multiplier = random.numbers(channels, 1 << 30, (1 << 31) - 1);
-        let shift = random.numbers(channels, -10, -4);
+        let shift = random.numbers(channels, shifts.0, shifts.1);
         let scaling = Scaling {
             multiplier: &multiplier,
             shift: &shift,

@@ -4,6 +4,10 @@
 //! four neighbours at a time, as the instructions of VNNI do; no sum saturates on the way.
 
 #[cfg(target_arch = "x86_64")]
+mod deep;
+#[cfg(target_arch = "x86_64")]
+mod narrow;
+#[cfg(target_arch = "x86_64")]
 mod x86;
 
 use crate::base::level::Level;
@@ -17,6 +21,85 @@ const STEP: usize = CHANNELS * GROUP;
 
 /// The sums of a row and a block.
 pub(crate) type Sums = [i32; CHANNELS];
+
+/// Where int8 results lie: what stands for 0, and their ends.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "read by bodies")
+)]
+pub(crate) struct Ends {
+    pub(crate) zero: i32,
+    pub(crate) low: i8,
+    pub(crate) high: i8,
+}
+
+/// How the sums of a block become int8: with both roundings of `crate::quantized::scaled`.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "read by bodies")
+)]
+pub(crate) struct Factors<'a> {
+    pub(crate) multiplier: &'a [i32; CHANNELS],
+    pub(crate) shift: &'a [i32; CHANNELS],
+    /// What [`plain`] says of all of them.
+    pub(crate) plain: bool,
+}
+
+/// Whether sums and factors are as those of models nearly always are: so that in 32 bits a sum,
+/// half of what is shifted out and what stands for 0 do not overflow, and something is shifted out.
+///
+/// Sums are at most of `products` products and a bias.
+pub(crate) fn plain(
+    bias: &[i32],
+    (multiplier, shift): (&[i32], &[i32]),
+    products: usize,
+    ends: Ends,
+) -> bool {
+    const MOST: u32 = 1 << 28;
+    let fits = |&bias: &i32| bias.unsigned_abs() < MOST;
+    products < MOST as usize / (255 * 128)
+        && (-128..128).contains(&ends.zero)
+        && bias.iter().all(fits)
+        && multiplier.iter().all(|&factor| factor >= 0)
+        && shift.iter().all(|shift| (-20..0).contains(shift))
+}
+
+/// One axis of an image: as `crate::conv::Window`.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "read by bodies")
+)]
+pub(crate) struct Axis {
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+    pub(crate) size: usize,
+    pub(crate) stride: usize,
+    pub(crate) dilation: usize,
+    pub(crate) before: usize,
+}
+
+/// A convolution of each channel of `[batch, y.input, x.input, channels]` with a filter
+/// `[y.size, x.size, channels]`; outside of the image is `zero`.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "read by bodies")
+)]
+pub(crate) struct Deep<'a> {
+    pub(crate) y: Axis,
+    pub(crate) x: Axis,
+    pub(crate) channels: usize,
+    pub(crate) input: &'a [i8],
+    pub(crate) filter: &'a [i8],
+    pub(crate) bias: &'a [i32],
+    pub(crate) multiplier: &'a [i32],
+    pub(crate) shift: &'a [i32],
+    pub(crate) zero: i8,
+    pub(crate) ends: Ends,
+}
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +199,78 @@ impl Dots {
         }
     }
 
+    /// Makes sums of rows and one block int8 with both roundings; `false` if there is not a body.
+    ///
+    /// The sums of rows are `stride` apart, their results `pitch`: `count` of each row.
+    ///
+    /// # Panics
+    /// If `out` is too short, or `count` is not from 1 to 16.
+    #[inline]
+    pub(crate) fn narrow(
+        self,
+        sums: &[Sums],
+        stride: usize,
+        factors: Factors<'_>,
+        ends: Ends,
+        (out, pitch, count): (&mut [i8], usize, usize),
+    ) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => {
+                let rows = sums.len().div_ceil(stride);
+                assert!((1..=CHANNELS).contains(&count), "channels of a block");
+                assert!(
+                    rows == 0 || (rows - 1) * pitch + count <= out.len(),
+                    "rows of results"
+                );
+                // SAFETY: `at` found the instructions; lengths were checked above.
+                unsafe {
+                    if factors.plain {
+                        narrow::narrow::<true>(sums, stride, factors, ends, (out, pitch, count));
+                    } else {
+                        narrow::narrow::<false>(sums, stride, factors, ends, (out, pitch, count));
+                    }
+                }
+                true
+            }
+            _ => {
+                let _ = (sums, stride, factors, ends, out, pitch, count);
+                false
+            }
+        }
+    }
+
+    /// Computes the lines from number `first` on of a convolution of each channel, with both
+    /// roundings; `false` if there is not a body.
+    pub(crate) fn deep(self, of: &Deep<'_>, first: usize, out: &mut [i8]) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => {
+                let taps = of.y.size * of.x.size;
+                let plain = plain(of.bias, (of.multiplier, of.shift), 2 * taps, of.ends);
+                // SAFETY: `at` found the instructions; the body slices before it reads and writes.
+                unsafe {
+                    match (taps.div_ceil(GROUP), plain) {
+                        (0..=3, true) => deep::lines::<3, true>(of, first, out),
+                        (4..=deep::GROUPS, true) => {
+                            deep::lines::<{ deep::GROUPS }, true>(of, first, out);
+                        }
+                        (0..=deep::GROUPS, false) => {
+                            deep::lines::<{ deep::GROUPS }, false>(of, first, out);
+                        }
+                        _ => return false,
+                    }
+                }
+            }
+            _ => {
+                let _ = (of, first, out);
+                return false;
+            }
+        }
+        #[cfg(target_arch = "x86_64")]
+        true
+    }
+
     /// All that this processor has, for tests.
     #[cfg(test)]
     pub(crate) fn available() -> Vec<Self> {
@@ -183,7 +338,7 @@ mod tests {
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1_442_695_040_888_963_407);
                 let byte = (state >> 56) as u8;
-                if byte % 7 == 0 { 255 } else { byte }
+                if byte.is_multiple_of(7) { 255 } else { byte }
             })
             .collect()
     }

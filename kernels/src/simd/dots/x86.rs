@@ -72,9 +72,9 @@ unsafe fn words<const R: usize>(
             // SAFETY: a quarter of a group of the block, by the caller.
             let bytes = unsafe { _mm_loadu_si128(w.add(group * STEP + part * 16).cast()) };
             let wide = _mm256_cvtepi8_epi16(bytes);
-            for row in 0..R {
-                let products = _mm256_madd_epi16(factors[row], wide);
-                sums[row][part] = _mm256_add_epi32(sums[row][part], products);
+            for (factor, sums) in factors.iter().zip(&mut sums) {
+                let products = _mm256_madd_epi16(*factor, wide);
+                sums[part] = _mm256_add_epi32(sums[part], products);
             }
         }
     }
