@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::conv::geometry::Conv as Sizes;
 use crate::simd::body::{self, Body, dispatch};
-use crate::simd::dots::{BLOCKS, CHANNELS, Dots, Factors, GROUP, ROWS, Sums, plain};
+use crate::simd::dots::{BLOCKS, CHANNELS, Dots, Factors, GROUP, ROWS, Spaced, Sums, plain};
 
 /// What makes an int8 number one that is not negative.
 pub const OFFSET: i32 = 128;
@@ -135,12 +135,17 @@ impl Conv<'_> {
                         self.gather(x, first, piece, &mut gathered[..rows]);
                     }
                     let weights = &self.filter[block * pace + from * CHANNELS..];
-                    dots.add(
-                        sums,
-                        (gathered.as_flattened(), pitch, rows),
-                        (weights, pace, together),
-                        groups,
-                    );
+                    let x = Spaced {
+                        data: gathered.as_flattened(),
+                        pitch,
+                        count: rows,
+                    };
+                    let weights = Spaced {
+                        data: weights,
+                        pitch: pace,
+                        count: together,
+                    };
+                    dots.add(sums, x, weights, groups);
                 }
                 let channel = block * CHANNELS;
                 if self.narrow(how, sums, together, channel, out) {

@@ -163,28 +163,24 @@ impl Dots {
 
     /// Adds to the sums the products of rows and blocks of weights.
     ///
-    /// Row `r` begins `r * pitch` bytes after the first one, block `b` `b * pace` after the first
-    /// one, and `sums` has those of a row beside each other: `rows * blocks` of them.
+    /// `sums` has those of a row beside each other: one for each row and block.
     ///
     /// # Panics
     /// If `x`, `weights` or `sums` is too short for `groups` of each row and block.
     pub(crate) fn add(
         self,
         sums: &mut [Sums],
-        (x, pitch, rows): (&[u8], usize, usize),
-        (weights, pace, blocks): (&[i8], usize, usize),
+        x: Spaced<'_, u8>,
+        weights: Spaced<'_, i8>,
         groups: usize,
     ) {
+        let (rows, blocks) = (x.count, weights.count);
         if rows == 0 || blocks == 0 || groups == 0 {
             return;
         }
         assert!(rows * blocks <= sums.len(), "sums of all rows and blocks");
-        assert!((rows - 1) * pitch + groups * GROUP <= x.len(), "rows of x");
-        assert!(
-            (blocks - 1) * pace + groups * STEP <= weights.len(),
-            "blocks of weights"
-        );
-        let (x, weights) = ((x, pitch, rows), (weights, pace, blocks));
+        assert!(x.holds(groups * GROUP), "rows of x");
+        assert!(weights.holds(groups * STEP), "blocks of weights");
         match self {
             Self::Portable => portable(sums, x, weights, groups),
             #[cfg(target_arch = "x86_64")]
@@ -297,19 +293,32 @@ pub(crate) const ROWS: usize = 8;
 /// Blocks of a tile at most.
 pub(crate) const BLOCKS: usize = 3;
 
-type Rows<'a> = (&'a [u8], usize, usize);
-type Blocks<'a> = (&'a [i8], usize, usize);
+/// Pieces at equal distances, such as rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Spaced<'a, T> {
+    /// From the first piece on.
+    pub(crate) data: &'a [T],
+    /// From the beginning of one piece to that of the next.
+    pub(crate) pitch: usize,
+    /// Number of pieces.
+    pub(crate) count: usize,
+}
 
-fn portable(
-    sums: &mut [Sums],
-    (x, pitch, rows): Rows<'_>,
-    (weights, pace, blocks): Blocks<'_>,
-    groups: usize,
-) {
-    for row in 0..rows {
-        let x = x[row * pitch..][..groups * GROUP].as_chunks::<GROUP>().0;
+impl<T> Spaced<'_, T> {
+    /// Whether there are pieces of a length; there is one at least.
+    fn holds(&self, len: usize) -> bool {
+        (self.count - 1) * self.pitch + len <= self.data.len()
+    }
+}
+
+fn portable(sums: &mut [Sums], x: Spaced<'_, u8>, weights: Spaced<'_, i8>, groups: usize) {
+    let blocks = weights.count;
+    for row in 0..x.count {
+        let x = x.data[row * x.pitch..][..groups * GROUP]
+            .as_chunks::<GROUP>()
+            .0;
         for block in 0..blocks {
-            let weights = weights[block * pace..][..groups * STEP]
+            let weights = weights.data[block * weights.pitch..][..groups * STEP]
                 .as_chunks::<STEP>()
                 .0;
             let total = &mut sums[row * blocks + block];
@@ -328,6 +337,10 @@ fn portable(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn spaced<T>(data: &[T], pitch: usize, count: usize) -> Spaced<'_, T> {
+        Spaced { data, pitch, count }
+    }
 
     /// Bytes that depend on the seed alone, with the ends among them.
     fn bytes(len: usize, seed: u64) -> Vec<u8> {
@@ -378,8 +391,8 @@ mod tests {
                 let mut sums = start.clone();
                 dots.add(
                     &mut sums,
-                    (&x, pitch, rows),
-                    (&weights, pace, blocks),
+                    spaced(&x, pitch, rows),
+                    spaced(&weights, pace, blocks),
                     groups,
                 );
                 assert_eq!(sums, expected, "{dots:?} {rows} {blocks} {groups}");
@@ -390,6 +403,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "blocks of weights")]
     fn short_weights_are_refused() {
-        Dots::Portable.add(&mut [[0; 16]], (&[0; 8], 8, 1), (&[0; 127], 0, 1), 2);
+        let (x, weights) = (spaced(&[0; 8], 8, 1), spaced(&[0; 127], 0, 1));
+        Dots::Portable.add(&mut [[0; 16]], x, weights, 2);
     }
 }

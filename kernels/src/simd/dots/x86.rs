@@ -2,13 +2,14 @@
 
 use core::arch::x86_64::*;
 
-use super::{Blocks, GROUP, Rows, STEP, Sums};
+use super::{GROUP, STEP, Spaced, Sums};
 
 /// # Safety
 /// The processor has AVX2; rows, blocks and sums are as long as [`super::Dots::add`] says.
 #[target_feature(enable = "avx2")]
-pub unsafe fn avx2(sums: &mut [Sums], x: Rows<'_>, weights: Blocks<'_>, groups: usize) {
-    let ((x, pitch, rows), (weights, pace, blocks)) = (x, weights);
+pub unsafe fn avx2(sums: &mut [Sums], x: Spaced<'_, u8>, weights: Spaced<'_, i8>, groups: usize) {
+    let (pitch, rows, pace, blocks) = (x.pitch, x.count, weights.pitch, weights.count);
+    let (x, weights) = (x.data, weights.data);
     for block in 0..blocks {
         let mut row = 0;
         while row < rows {
@@ -94,8 +95,14 @@ unsafe fn words<const R: usize>(
 /// The processor has AVX2 and AVX-VNNI; rows, blocks and sums are as long as
 /// [`super::Dots::add`] says.
 #[target_feature(enable = "avx2,avxvnni")]
-pub unsafe fn avx_vnni(sums: &mut [Sums], x: Rows<'_>, weights: Blocks<'_>, groups: usize) {
-    let ((x, pitch, rows), (weights, pace, blocks)) = (x, weights);
+pub unsafe fn avx_vnni(
+    sums: &mut [Sums],
+    x: Spaced<'_, u8>,
+    weights: Spaced<'_, i8>,
+    groups: usize,
+) {
+    let (pitch, rows, pace, blocks) = (x.pitch, x.count, weights.pitch, weights.count);
+    let (x, weights) = (x.data, weights.data);
     for block in 0..blocks {
         let mut row = 0;
         while row < rows {
@@ -180,8 +187,14 @@ unsafe fn bytes<const R: usize>(
 /// The processor has AVX-512 F and VNNI; rows, blocks and sums are as long as
 /// [`super::Dots::add`] says.
 #[target_feature(enable = "avx512f,avx512vnni")]
-pub unsafe fn avx512_vnni(sums: &mut [Sums], x: Rows<'_>, weights: Blocks<'_>, groups: usize) {
-    let ((x, pitch, rows), (weights, pace, blocks)) = (x, weights);
+pub unsafe fn avx512_vnni(
+    sums: &mut [Sums],
+    x: Spaced<'_, u8>,
+    weights: Spaced<'_, i8>,
+    groups: usize,
+) {
+    let (pitch, rows, pace, blocks) = (x.pitch, x.count, weights.pitch, weights.count);
+    let (x, weights) = (x.data, weights.data);
     let mut block = 0;
     while block < blocks {
         let together = super::BLOCKS.min(blocks - block);
@@ -190,8 +203,14 @@ pub unsafe fn avx512_vnni(sums: &mut [Sums], x: Rows<'_>, weights: Blocks<'_>, g
             // SAFETY: the last row and block begin where the caller says that they do.
             let (x, w) = unsafe {
                 (
-                    (x.as_ptr().add(row * pitch), pitch),
-                    (weights.as_ptr().add(block * pace), pace),
+                    Lines {
+                        at: x.as_ptr().add(row * pitch),
+                        pitch,
+                    },
+                    Lines {
+                        at: weights.as_ptr().add(block * pace),
+                        pitch: pace,
+                    },
                 )
             };
             let sums = (&mut sums[row * blocks + block..], blocks);
@@ -215,6 +234,12 @@ pub unsafe fn avx512_vnni(sums: &mut [Sums], x: Rows<'_>, weights: Blocks<'_>, g
     }
 }
 
+/// Where pieces at equal distances begin.
+struct Lines<T> {
+    at: *const T,
+    pitch: usize,
+}
+
 /// Adds the sums of rows and blocks, those of a row `stride` after those of the last one;
 /// returns the number of rows.
 ///
@@ -224,10 +249,11 @@ pub unsafe fn avx512_vnni(sums: &mut [Sums], x: Rows<'_>, weights: Blocks<'_>, g
 #[target_feature(enable = "avx512f,avx512vnni")]
 unsafe fn lines<const R: usize, const B: usize>(
     (out, stride): (&mut [Sums], usize),
-    (x, pitch): (*const u8, usize),
-    (w, pace): (*const i8, usize),
+    x: Lines<u8>,
+    w: Lines<i8>,
     groups: usize,
 ) -> usize {
+    let (Lines { at: x, pitch }, Lines { at: w, pitch: pace }) = (x, w);
     let mut sums = [[_mm512_setzero_si512(); B]; R];
     for (row, sums) in sums.iter_mut().enumerate() {
         for (block, sum) in sums.iter_mut().enumerate() {
