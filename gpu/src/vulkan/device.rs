@@ -156,7 +156,11 @@ impl Opened {
         if self.offset(target, to.len()).is_some() {
             let apart = address.abs_diff(target) >= to.len();
             // Shaders and copies want whole words.
-            if !apart || address % 4 != 0 || target % 4 != 0 || to.len() % 4 != 0 {
+            if !apart
+                || !address.is_multiple_of(4)
+                || !target.is_multiple_of(4)
+                || !to.len().is_multiple_of(4)
+            {
                 return Ok(false);
             }
             let plan = Plan {
