@@ -85,4 +85,6 @@ def test_an_output_that_is_not_the_page_s_is_an_error(tmp_path: pathlib.Path) ->
 
 
 def test_the_pages_are_there() -> None:
-    assert {page.stem for page in TUTORIALS} == {"client", "mlf2rust", "plugin", "tf2rust"}
+    products = {"client", "mlf2rust", "plugin", "tf2rust"}
+    keras = {f"keras-{name}" for name in ("functional", "loop", "rust-keras", "transfer")}
+    assert {page.stem for page in TUTORIALS} == products | keras
