@@ -10,6 +10,9 @@ use crate::base::parallel::Parallel;
 
 /// Most tasks of a round.
 pub(crate) const MOST: usize = 8;
+/// Whether the processor has an instruction by which members can agree on who takes a task. A
+/// Cortex-M0 has none: the caller's thread runs all pairs.
+const CLAIMS: bool = cfg!(target_has_atomic = "ptr");
 /// How often a member looks whether another has ended its task before it looks whether that one
 /// has begun: a microsecond or two.
 const GRACE: usize = 64;
@@ -62,8 +65,8 @@ pub(crate) fn rounds(
     task: &(dyn Fn(usize, usize) + Sync),
 ) {
     assert!(tasks <= MOST, "too many tasks");
-    if tasks <= 1 {
-        return (0..rounds * tasks).for_each(|round| task(round, 0));
+    if tasks <= 1 || !CLAIMS {
+        return (0..rounds * tasks).for_each(|pair| task(pair / tasks, pair % tasks));
     }
     let shared = Rounds {
         places: [const {
@@ -109,11 +112,18 @@ impl Rounds<'_> {
     }
 
     /// Whether nobody had begun a task of a round. The caller has met all of the round before.
+    #[cfg(target_has_atomic = "ptr")]
     fn begin(&self, task: usize, round: usize) -> bool {
         let begun = &self.places[task].begun.0;
         begun
             .compare_exchange(round, round + 1, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
+    }
+
+    /// Without [`CLAIMS`], there are no members.
+    #[cfg(not(target_has_atomic = "ptr"))]
+    fn begin(&self, _task: usize, _round: usize) -> bool {
+        false
     }
 
     /// Runs a task that the caller has begun.

@@ -2,6 +2,7 @@
 
 use core::marker::PhantomData;
 use core::ops::Range;
+#[cfg(target_has_atomic = "ptr")]
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::parallel::Parallel;
@@ -296,12 +297,15 @@ pub(crate) fn for_each_chunk_of_all<T: Send, const N: usize>(
 }
 
 /// Tasks that are told apart by a bit each.
+#[cfg(target_has_atomic = "ptr")]
 const MARKED: usize = 256;
+#[cfg(target_has_atomic = "ptr")]
 const WORD: usize = usize::BITS as usize;
 
 /// Calls `task` with each number below `count` at most once, whatever `parallel` does, and exactly
 /// once if it keeps its contract: disjointness must not rest on a safe trait. Up to 256 tasks are
 /// run on the threads that `parallel` means for them.
+#[cfg(target_has_atomic = "ptr")]
 pub(crate) fn tickets(parallel: &dyn Parallel, count: usize, task: &(dyn Fn(usize) + Sync)) {
     if count <= 1 {
         return (0..count).for_each(task);
@@ -322,6 +326,13 @@ pub(crate) fn tickets(parallel: &dyn Parallel, count: usize, task: &(dyn Fn(usiz
             task(ticket);
         }
     });
+}
+
+/// Calls `task` with each number below `count`, in order, on the caller's thread: the processor,
+/// such as a Cortex-M0, has no instruction by which threads could agree on who takes a number.
+#[cfg(not(target_has_atomic = "ptr"))]
+pub(crate) fn tickets(_parallel: &dyn Parallel, count: usize, task: &(dyn Fn(usize) + Sync)) {
+    (0..count).for_each(task);
 }
 
 /// A pointer that tasks may share, because each of them gets a disjoint part.
