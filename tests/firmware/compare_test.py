@@ -1,4 +1,4 @@
-"""One Keras model by both converters, in the firmware of `examples/firmware`: results and costs.
+"""One model by both converters, in the firmware of `examples/firmware`: results and costs.
 
 Prints the rows of docs/firmware.md: flash, RAM, stack and instructions on QEMU's Cortex-M4.
 
@@ -25,6 +25,7 @@ from converters.mlf.tests.bare_metal.provision import Tools, in_sysroot, provisi
 from converters.mlf.tests.build import write
 from converters.mlf.tvm_export_lower import load_model, plan_module
 from converters.mlf.tvm_export_plan import archive_files, archive_tar
+from converters.mlf.tvm_export_tensorflow import fixed_batch
 from converters.tf import tf2rust
 from converters.tf.emit.options import Options, Profile
 from tools.codegen.cargo import CratePlace
@@ -70,8 +71,55 @@ def dense() -> Any:
 
 
 def samples(count: int) -> np.ndarray:
-    """What `sample` of the firmware gives."""
+    """What `Sample` of the firmware gives for float32; for int8 it is 50 times that."""
     return np.array([number * 37 % 101 for number in range(count)], np.float32) / 50 - 1
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A file of a model, what it gives for the samples, and how far from that a crate may be."""
+
+    model: Path
+    expected: np.ndarray
+    tolerance: float
+
+
+def float32(model: Any, folder: Path) -> Reference:
+    """Saves a model for Keras."""
+    path = folder / "net.keras"
+    model.save(path)
+    shape = model.inputs[0].shape[1:]
+    values = samples(int(np.prod(shape))).reshape(1, *shape)
+    return Reference(path, model.predict(values, verbose=0)[0], 1e-5)
+
+
+def int8(model: Any, folder: Path) -> Reference:
+    """Quantizes a model for TFLite, inputs and outputs included.
+
+    TVM rounds some results of half a step otherwise: it may be a step away.
+    """
+    lite = importlib.import_module("tensorflow").lite
+    shape = model.inputs[0].shape[1:]
+    values = samples(int(np.prod(shape))).reshape(1, *shape)
+    random = np.random.default_rng(3)
+    converter = lite.TFLiteConverter.from_keras_model(fixed_batch(model))
+    converter.optimizations = [lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: (
+        [random.uniform(-1, 1, values.shape).astype(np.float32)] for _ in range(64)
+    )
+    converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS_INT8]
+    converter.inference_input_type = converter.inference_output_type = np.int8
+    path = folder / "net.tflite"
+    path.write_bytes(converter.convert())
+    reference = lite.Interpreter(
+        str(path),
+        experimental_op_resolver_type=lite.experimental.OpResolverType.BUILTIN_REF,
+    )
+    reference.allocate_tensors()
+    steps = np.round(values * 50).astype(np.int8)
+    reference.set_tensor(reference.get_input_details()[0]["index"], steps)
+    reference.invoke()
+    return Reference(path, reference.get_tensor(reference.get_output_details()[0]["index"])[0], 1)
 
 
 def write_models(model: Path, folder: Path) -> None:
@@ -92,26 +140,32 @@ def write_models(model: Path, folder: Path) -> None:
         path.write_bytes(content)
 
 
+def environment(tools: Tools, target: Path) -> dict[str, str]:
+    """Returns what Cargo needs to build with the provisioned compilers below `target`."""
+    usr = tools.root / "usr"
+    variables = {
+        **os.environ,
+        **tools.environment,
+        "PATH": f"{usr / 'bin'}:{os.environ['PATH']}",
+        "RUSTC": str(usr / "bin/rustc"),
+        "CARGO_TARGET_DIR": str(target),
+    }
+    variables.pop("RUSTC_BOOTSTRAP")
+    return variables
+
+
 def run(tools: Tools, folder: Path, target: Path, feature: str) -> Cost:
     """Builds the firmware with one of its features below `target`, and runs it."""
     usr, triple = tools.root / "usr", BOARD.triple.replace("-", "_")
     multilib = tools.run([BOARD.gcc, *BOARD.flags, "-print-multi-directory"], folder).strip()
     libraries = usr / "lib/arm-none-eabi/newlib" / multilib
     flags = f'target.\'cfg(target_os = "none")\'.rustflags=["-Clink-arg=-L{libraries}"]'
-    environment = {
-        **os.environ,
-        **tools.environment,
-        "PATH": f"{usr / 'bin'}:{os.environ['PATH']}",
-        "RUSTC": str(usr / "bin/rustc"),
-        f"CFLAGS_{triple}": f"-Os {' '.join(BOARD.flags)} -isystem {usr / 'include/newlib'}",
-        "CARGO_TARGET_DIR": str(target),
-    }
-    environment.pop("RUSTC_BOOTSTRAP")
+    c_flags = f"-Os {' '.join(BOARD.flags)} -isystem {usr / 'include/newlib'}"
     command = ["cargo", "run", "--release", "--quiet", f"--features={feature}", f"--config={flags}"]
     done = subprocess.run(
         command,
         cwd=folder / "examples/firmware",
-        env=environment,
+        env={**environment(tools, target), f"CFLAGS_{triple}": c_flags},
         capture_output=True,
         text=True,
         timeout=1200,
@@ -137,9 +191,25 @@ def run(tools: Tools, folder: Path, target: Path, feature: str) -> Cost:
     )
 
 
+def check_without_atomics(tools: Tools, folder: Path, target: Path) -> None:
+    """Compiles the crate of tf2rust for a Cortex-M0, which can't exchange a word of memory."""
+    board = BOARDS["cortex-m0"]
+    in_sysroot(tools, board.triple)
+    done = subprocess.run(
+        ["cargo", "check", "--quiet", f"--target={board.triple}"],
+        cwd=folder / "examples/firmware/models/tf2rust/rust_generated_code",
+        env=environment(tools, target),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", [float32, int8], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("layers", [dense, convolutional], ids=lambda layers: layers.__name__)
-def test_either_crate_computes_what_keras_does(
-    layers: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+def test_either_crate_computes_what_its_framework_does(
+    layers: Any, kind: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     tools = provision()
     in_sysroot(tools, BOARD.triple)
@@ -152,17 +222,20 @@ def test_either_crate_computes_what_keras_does(
     (tmp_path / "Cargo.toml").write_text(root, encoding="utf-8")
     keras.utils.set_random_seed(3)
     model = keras.Sequential(layers())
-    model.save(tmp_path / "net.keras")
-    shape = model.inputs[0].shape[1:]
-    expected = model.predict(samples(int(np.prod(shape))).reshape(1, *shape), verbose=0)[0]
-    write_models(tmp_path / "net.keras", tmp_path)
+    reference = kind(model, tmp_path)
+    write_models(reference.model, tmp_path)
+    target = tmp_path_factory.getbasetemp() / "target"
+    check_without_atomics(tools, tmp_path, target)
+    name = f"{layers.__name__}, {model.count_params():,} parameters, {kind.__name__}"
     for feature in ("tf2rust", "mlf2rust"):
-        cost = run(tools, tmp_path, tmp_path_factory.getbasetemp() / "target", feature)
+        cost = run(tools, tmp_path, target, feature)
         print(
-            f"| {layers.__name__}, {model.count_params():,} parameters | {feature} |"
+            f"| {name} | {feature} |"
             f" {cost.flash:,} | {cost.ram:,} | {cost.stack:,} | {cost.ticks * INSTRUCTIONS:,} |"
         )
-        np.testing.assert_allclose(cost.outputs, expected, 1e-5, 1e-5)
+        tolerance = 0 if (kind, feature) == (int8, "tf2rust") else reference.tolerance
+        relative = 1e-5 if kind is float32 else 0
+        np.testing.assert_allclose(cost.outputs, reference.expected, relative, tolerance)
         assert 256 <= cost.stack < 16384
         assert cost.ticks > 0
         assert (cost.operators > 0) == (feature == "mlf2rust")

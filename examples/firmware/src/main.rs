@@ -8,6 +8,8 @@
 mod board;
 mod stack;
 
+use core::fmt::Debug;
+
 #[cfg(feature = "mlf2rust")]
 use net_mlf::Runner;
 #[cfg(all(feature = "tf2rust", not(feature = "mlf2rust")))]
@@ -28,12 +30,12 @@ fn main() -> ! {
 fn measure<M>(model: &mut M) -> Result<(), M::Error>
 where
     M: Model,
-    M::Input: Tensor<Element = f32>,
-    M::Output: Tensor<Element = f32>,
+    M::Input: Tensor<Element: Sample>,
+    M::Output: Tensor<Element: Debug>,
 {
     let (mut input, mut output) = (M::Input::default(), M::Output::default());
     for (number, element) in input.elements_mut().iter_mut().enumerate() {
-        *element = sample(number);
+        *element = Sample::new(number);
     }
     let stack = stack::Paint::new();
     model.run(&input, &mut output)?;
@@ -58,7 +60,21 @@ where
     model.run_profiled(&input, &mut output, &board::cycles, &mut each)
 }
 
-/// What a sensor would give: numbers from -1 to 1 that a test computes as well.
-fn sample(number: usize) -> f32 {
-    (number * 37 % 101) as f32 / 50.0 - 1.0
+/// What a sensor would give: numbers that a test computes as well.
+trait Sample {
+    fn new(number: usize) -> Self;
+}
+
+impl Sample for f32 {
+    /// From -1 to 1.
+    fn new(number: usize) -> Self {
+        (number * 37 % 101) as f32 / 50.0 - 1.0
+    }
+}
+
+impl Sample for i8 {
+    /// From -50 to 50.
+    fn new(number: usize) -> Self {
+        (number * 37 % 101) as i8 - 50
+    }
 }
