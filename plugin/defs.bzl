@@ -13,7 +13,7 @@ _bitcode = transition(
     outputs = [_FLAGS],
 )
 
-def _optimized_library_impl(ctx):
+def _named_library_impl(ctx):
     [library] = [file for file in ctx.files.library if file.extension == "so"]
     out = ctx.actions.declare_file(ctx.label.name)
     ctx.actions.run_shell(
@@ -25,8 +25,19 @@ def _optimized_library_impl(ctx):
     )
     return DefaultInfo(files = depset([out]))
 
+named_library = rule(
+    implementation = _named_library_impl,
+    doc = "A shared library under the name of the target.",
+    attrs = {
+        "library": attr.label(
+            doc = "The `rust_shared_library`.",
+            mandatory = True,
+        ),
+    },
+)
+
 optimized_library = rule(
-    implementation = _optimized_library_impl,
+    implementation = _named_library_impl,
     doc = """A shared library under the name of the target, from crates that are built for link-time optimization.
 
 The `rust_shared_library` has `-Clto=fat`, and `-Clinker-plugin-lto=no` for itself: rustc optimizes, not the linker.""",

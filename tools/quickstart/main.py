@@ -59,8 +59,8 @@ def find_library(given: str | None) -> pathlib.Path:
         path = (base / given).resolve()
         hint = "give --library the path of libtfp.so"
     else:
-        path = pathlib.Path(__file__).parents[2] / "plugin" / "libtfp.so"
-        hint = "build it with `tools/bazel build //plugin:libtfp.so`, or give --library its path"
+        path = pathlib.Path(__file__).parents[2] / "plugin/quick/libtfp.so"
+        hint = "start it with `tools/bazel run //:quickstart`, or give --library a path of libtfp.so"
     if not path.is_file():
         raise SetupError(f"no plug-in at {path}: {hint}")
     return path
