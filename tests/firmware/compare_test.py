@@ -98,7 +98,8 @@ def int8(model: Any, folder: Path) -> Reference:
 
     TVM rounds some results of half a step otherwise: it may be a step away.
     """
-    lite = importlib.import_module("tensorflow").lite
+    tensorflow = importlib.import_module("tensorflow")
+    lite = tensorflow.lite
     shape = model.inputs[0].shape[1:]
     values = samples(int(np.prod(shape))).reshape(1, *shape)
     random = np.random.default_rng(3)
@@ -108,7 +109,7 @@ def int8(model: Any, folder: Path) -> Reference:
         [random.uniform(-1, 1, values.shape).astype(np.float32)] for _ in range(64)
     )
     converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS_INT8]
-    converter.inference_input_type = converter.inference_output_type = np.int8
+    converter.inference_input_type = converter.inference_output_type = tensorflow.int8
     path = folder / "net.tflite"
     path.write_bytes(converter.convert())
     reference = lite.Interpreter(
