@@ -29,6 +29,13 @@ FOREIGN_NAMES = {
     "TENSORFLOW_FOLDER": "a placeholder",
 }
 
+UNLISTED = {
+    # Program of `examples` without a row in their list: why.
+    "examples/firmware/build.rs": "a build script",
+    "examples/training/digits_csv.py": "a step of `digits`",
+    "examples/web/serve.py": "shows the pages, which are listed",
+}
+
 PROGRAMS = {
     # Program: the room that defines its flags.
     "tf2rust": "converters/tf/",
@@ -191,6 +198,20 @@ def test_variables_of_the_environment_are_read() -> None:
         if word not in words and word not in FOREIGN_NAMES
     ]
     assert not unknown
+
+
+def test_the_list_of_examples_has_every_program() -> None:
+    listed = documents()["examples/README.md"]
+    programs = {
+        name
+        for name, text in code().items()
+        if name.startswith("examples/")
+        and re.search(r"^(?:async )?fn main\(|^if __name__ == ", text, re.M)
+    }
+    programs |= {str(path.relative_to(TREE)) for path in (TREE / "examples").rglob("*.html")}
+    assert len(programs) > 15
+    lost = {name for name in programs if f"({name.removeprefix('examples/')})" not in listed}
+    assert lost == UNLISTED.keys()
 
 
 def test_every_exception_is_needed() -> None:
