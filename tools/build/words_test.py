@@ -20,6 +20,7 @@ WORDS = {
     ),
     r"what is no(?:t a)? number|what is no \w+": "NaN and infinity; anything but a ...",
     r"(?<!there )(?:is|are|was|were) no (?!longer\b|more\b)": "is not a",
+    r"(?:has|have) not an?": "has no",
     r"are to be|is to be": "must be",
     r"and its like|and the like": "such as, before the example",
     r"in one house": "say what it is",
@@ -37,6 +38,9 @@ PUBLIC_CRATES = (
     "bindings/plugin/src",
     "bindings/wire/src",
     "converters/embedded/src",
+    "converters/runtime/src",
+    "gpu/src",
+    "kernels/src",
 )
 
 SKIPPED = {
