@@ -76,6 +76,8 @@ def test_the_oldest_rust_is_that_of_the_launcher_and_of_converted_models() -> No
     assert f'oldest = "{oldest}.0"' in pins
     template = (TREE / "converters/tf/templates/Cargo.toml.j2").read_text()
     assert f'rust-version = "{oldest}"' in template
+    embedded = (TREE / "converters/mlf/emit.py").read_text()
+    assert f'rust="{oldest}" if embedded' in embedded
     assert f"cargo +{oldest} check" in (TREE / "RELEASING.md").read_text()
 
 

@@ -62,38 +62,3 @@ def test_a_file_is_named_test_only_if_it_has_tests() -> None:
         if name.endswith(suffix) and mark not in text
     ]
     assert not product, f"name these files after what they hold: {product}"
-
-
-def test_links_between_documents_exist() -> None:
-    broken = []
-    for name, text in texts():
-        if name.endswith(".md"):
-            for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-                if "://" in target or target.startswith("mailto:"):
-                    continue
-                path = (TREE / name).parent / target
-                package = path.name in ("BUILD", "WORKSPACE")
-                if not (
-                    path.exists() or (package and path.with_name(path.name + ".source").exists())
-                ):
-                    broken.append(f"{name}: {target}")
-    assert not broken
-
-
-def test_documents_name_files_and_packages_that_are_there() -> None:
-    """Paths that begin at the root, such as `tools/bazel`, and labels such as `//tools:x`."""
-    tops = {path.name for path in TREE.iterdir() if path.is_dir()}
-    gone = []
-    for name, text in texts():
-        if not name.endswith(".md"):
-            continue
-        for path in re.findall(r"`((?:[\w.-]+/)+[\w.-]*)[^`]*`", text):
-            places = [TREE / path, (TREE / name).parent / path]
-            places += [place.with_name(f"{place.name}.source") for place in places]
-            there = "NAME" in path or any(place.exists() for place in places)
-            if path.partition("/")[0] in tops and not there:
-                gone.append(f"{name}: {path}")
-        for package in re.findall(r"(?<![\w:@])//([\w/]+):\w", text):
-            if not (TREE / package / "BUILD.source").exists():
-                gone.append(f"{name}: //{package}")
-    assert not gone

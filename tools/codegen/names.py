@@ -156,15 +156,6 @@ def camel_case(name: str) -> str:
     return out
 
 
-def screaming_case(name: str) -> str:
-    """Writes a name in upper snake case: `BiasAdd` gives `BIAS_ADD`.
-
-    Args:
-        name: Any text with at least one ASCII letter or digit.
-    """
-    return snake_case(name).upper()
-
-
 def collisions(names: Iterable[str]) -> list[str]:
     """Returns the names that occur more than once, sorted.
 

@@ -41,7 +41,6 @@ def test_snake_case(name: str, expected: str) -> None:
 
 def test_other_cases() -> None:
     assert names.camel_case("bias_add") == "BiasAdd"
-    assert names.screaming_case("DataFormat") == "DATA_FORMAT"
 
 
 @pytest.mark.parametrize(

@@ -100,15 +100,6 @@ def c_string_literal(text: str) -> str:
     return "c" + string_literal(text)
 
 
-def integer_literal(value: int) -> str:
-    """Writes an integer literal; ten or more digits are grouped by underscores.
-
-    Args:
-        value: Any integer.
-    """
-    return f"{value:_}" if abs(value) >= 1_000_000 else str(value)
-
-
 def escape_markdown(text: str) -> str:
     """Escapes what rustdoc would take for a link, HTML or emphasis; code spans and URLs stay.
 

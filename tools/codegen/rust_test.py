@@ -41,16 +41,6 @@ def test_c_string_literals() -> None:
         rust.c_string_literal("a\0b")
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, "0"), (-7, "-7"), (123456, "123456")])
-def test_integer_literals(value: int, text: str) -> None:
-    assert rust.integer_literal(value) == text
-
-
-@given(st.integers())
-def test_integer_literals_read_back(value: int) -> None:
-    assert int(rust.integer_literal(value)) == value
-
-
 def test_documentation_reads_as_it_was_written() -> None:
     text = (
         "See [x] and <b>, not `[y]`;\nsnake_case stays.\n\n  indented = 1;\n\nEnd_ http://a.b/c_d."

@@ -1,6 +1,6 @@
 """Builds every package, tests each outside of the repository, and prints what came out.
 
-What else a release promises is tested, too: public items, licences, one version, owners.
+What else a release promises is tested, too: public items, licences, one version, owners, documents.
 
 With `--out`, as `//tools:release` calls it, the packages are copied there with a page that lists
 them (`pip install --find-links` reads it, hashes included) and their digests in `SHA256SUMS`.
@@ -63,6 +63,7 @@ CHECKS: Final = (
     "//docs:public_api_test",
     "//tools/build:cargo_manifests_test",
     "//tools/build:deny_test",
+    "//tools/build:documents_test",
     "//tools/build:owners_test",
 )
 """Tests of what RELEASING.md promises beside the packages."""

@@ -6,6 +6,7 @@ mod context;
 mod executor;
 mod handle;
 mod pool;
+mod shared;
 
 pub use cancel::Cancellation;
 pub use context::{EagerContext, EagerOptions, PlacementPolicy};

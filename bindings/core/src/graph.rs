@@ -20,7 +20,7 @@ use std::sync::Arc;
 use tfp_sys::{ClientApi, TF_Graph, TF_Operation};
 
 use crate::attr::sharing::Sharing;
-use crate::base::api::{Status, api, c_string};
+use crate::base::api::{Status, api, c_string, not_null};
 use crate::base::buffer::OutBuffer;
 use crate::base::error::{Error, Result};
 use crate::base::names::Names;
@@ -92,12 +92,9 @@ impl Graph {
         } else {
             Names::with_others()
         };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self {
-                inner: Arc::new(GraphInner::new(raw, api, names, is_owned)),
-            }),
-            None => Err(Error::internal("TensorFlow returned a null graph")),
-        }
+        let raw = not_null(raw, "TensorFlow, asked for a graph,")?;
+        let inner = Arc::new(GraphInner::new(raw, api, names, is_owned));
+        Ok(Self { inner })
     }
 
     /// Whether two are the same graph.

@@ -85,5 +85,5 @@ pub use tfp_wire::{DataType, TypeSet};
 pub mod wire {
     pub use crate::attr::proto::{attr_proto, func_proto, read_shape, shape_proto};
     #[doc(inline)]
-    pub use tfp_wire::{Field, Reader, Value, Writer};
+    pub use tfp_wire::{Field, Reader, Value, Writer, push_varint, take_varint};
 }

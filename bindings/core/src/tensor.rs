@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 
 use tfp_sys::{ClientApi, TF_TString, TF_Tensor};
 
-use crate::base::api::Status;
+use crate::base::api::{Status, not_null};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{MAX_RANK, Shape};
 use crate::base::small_vec::SmallVec;
@@ -51,9 +51,7 @@ impl Tensor {
         raw: *mut TF_Tensor,
         api: &'static ClientApi,
     ) -> Result<Self> {
-        let Some(raw) = NonNull::new(raw) else {
-            return Err(Error::internal("TensorFlow returned a null tensor"));
-        };
+        let raw = not_null(raw, "TensorFlow, asked for a tensor,")?;
         let c = &api.tf_tensor;
         // SAFETY: the tensor is alive; dimensions are asked for below their number.
         let (dtype, dims) = unsafe {

@@ -10,6 +10,7 @@ mod data_type;
 mod error;
 mod reader;
 mod type_set;
+mod varint;
 mod writer;
 
 #[cfg(test)]
@@ -19,4 +20,5 @@ pub use data_type::DataType;
 pub use error::{Error, Result};
 pub use reader::{Field, Reader, Value};
 pub use type_set::TypeSet;
+pub use varint::{push_varint, take_varint};
 pub use writer::Writer;

@@ -1,6 +1,7 @@
 //! Messages as numbered fields, one after the other.
 
 use crate::error::{Error, Result};
+use crate::varint::take_varint;
 
 /// The value of a field as it stands in the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,22 +162,7 @@ impl<'a> Reader<'a> {
     }
 
     fn varint(&mut self) -> Result<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let Some((&byte, rest)) = self.rest.split_first() else {
-                return Err(self.bad("an integer is cut off"));
-            };
-            self.rest = rest;
-            // The tenth byte has the last bit.
-            if shift == 63 && byte > 1 {
-                return Err(self.bad("an integer has more than 64 bits"));
-            }
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(self.bad("an integer has more than 64 bits"))
+        take_varint(&mut self.rest).map_err(|problem| self.bad(problem))
     }
 
     fn take(&mut self, length: u64) -> Result<&'a [u8]> {

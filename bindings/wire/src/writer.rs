@@ -1,5 +1,7 @@
 //! Messages, written field by field.
 
+use crate::varint::push_varint;
+
 /// Writes the fields of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writer(Vec<u8>);
@@ -17,22 +19,14 @@ impl Writer {
         self.0
     }
 
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push((value & 0x7f) as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
     fn key(&mut self, number: u32, wire_type: u64) {
-        self.varint(u64::from(number) << 3 | wire_type);
+        push_varint(&mut self.0, u64::from(number) << 3 | wire_type);
     }
 
     /// Appends an integer, truth value or enumerator, also if it is 0.
     pub fn int(&mut self, number: u32, value: i64) {
         self.key(number, 0);
-        self.varint(value.cast_unsigned());
+        push_varint(&mut self.0, value.cast_unsigned());
     }
 
     /// Appends a 32-bit float.
@@ -47,10 +41,29 @@ impl Writer {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
+    /// Appends a packed list of integers; nothing for an empty one.
+    pub fn ints(&mut self, number: u32, values: &[i64]) {
+        let mut packed = Vec::with_capacity(values.len());
+        for value in values {
+            push_varint(&mut packed, value.cast_unsigned());
+        }
+        if !packed.is_empty() {
+            self.bytes(number, &packed);
+        }
+    }
+
+    /// Appends a packed list of 32-bit floats; nothing for an empty one.
+    pub fn floats(&mut self, number: u32, values: &[f32]) {
+        let packed: Vec<u8> = values.iter().flat_map(|one| one.to_le_bytes()).collect();
+        if !packed.is_empty() {
+            self.bytes(number, &packed);
+        }
+    }
+
     /// Appends a string, bytes or a message that is serialized already.
     pub fn bytes(&mut self, number: u32, value: &[u8]) {
         self.key(number, 2);
-        self.varint(value.len() as u64);
+        push_varint(&mut self.0, value.len() as u64);
         self.0.extend_from_slice(value);
     }
 

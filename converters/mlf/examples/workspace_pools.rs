@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
         &mut pools,
     )?;
 
-    // Memory of one's own works too, and a copy of the weights in faster memory.
+    // Memory of your own works too, and a copy of the weights in faster memory.
     let mut own = Sram::new();
     let fast: Flash = FLASH.clone();
     let mut second = Output::new();

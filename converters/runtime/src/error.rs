@@ -26,7 +26,7 @@ pub enum Error {
         found: usize,
         /// Elements of one example.
         example: usize,
-        /// The number of examples that the other inputs have, or that the model is fixed to.
+        /// The number of batch elements that the other inputs have, or that the model is fixed to.
         batch: Option<usize>,
     },
     /// An axis of an input is not as the model or another input has it.

@@ -29,7 +29,7 @@ impl Port {
     }
 }
 
-/// The number of examples that an input of `found` elements has.
+/// The number of batch elements that an input of `found` elements has.
 ///
 /// # Errors
 /// [`Error::Input`] unless it is a multiple of `example`, and `batch` times it if that is known.

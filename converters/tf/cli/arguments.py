@@ -38,13 +38,7 @@ def parse_states(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
     Raises:
         UsageError: A value has another form.
     """
-    states = []
-    for value in values:
-        given, _, following = value.partition("=")
-        if not given or not following:
-            raise UsageError(Problem(f"--state {value}", "expected INPUT=OUTPUT"))
-        states.append((given, following))
-    return tuple(states)
+    return tuple(_pair("--state", value, "INPUT=OUTPUT") for value in values)
 
 
 def parse_custom_ops(values: Sequence[str]) -> tuple[tuple[str, Path], ...]:
@@ -53,13 +47,16 @@ def parse_custom_ops(values: Sequence[str]) -> tuple[tuple[str, Path], ...]:
     Raises:
         UsageError: A value has another form.
     """
-    found = []
-    for value in values:
-        name, _, path = value.partition("=")
-        if not name or not path:
-            raise UsageError(Problem(f"--custom_op {value}", "expected domain::Name=module.py"))
-        found.append((name, Path(path)))
-    return tuple(found)
+    pairs = [_pair("--custom_op", value, "domain::Name=module.py") for value in values]
+    return tuple((name, Path(path)) for name, path in pairs)
+
+
+def _pair(flag: str, value: str, form: str) -> tuple[str, str]:
+    """Returns what is before and after the first `=`."""
+    name, _, rest = value.partition("=")
+    if not name or not rest:
+        raise UsageError(Problem(f"{flag} {value}", f"expected {form}"))
+    return name, rest
 
 
 def parse_most(values: Sequence[str]) -> tuple[tuple[str, int], ...]:

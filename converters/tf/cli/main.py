@@ -114,8 +114,8 @@ _SHAPE = flags.DEFINE_multi_string(
 _BATCH = flags.DEFINE_integer(
     "batch",
     None,
-    "the number of examples of every call, where the model leaves it open; 1 lets a model convert"
-    " whose examples meet each other",
+    "the number of batch elements of every call, where the model leaves it open; 1 lets a model"
+    " convert whose batch elements meet each other",
     lower_bound=1,
 )
 _MOST = flags.DEFINE_multi_string(

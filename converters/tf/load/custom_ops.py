@@ -7,9 +7,7 @@ the file with the Rust function that a crate calls. TensorFlow runs `compute` in
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +21,7 @@ from converters.tf.errors import shortened
 from converters.tf.ir import Argument, Array, Batch, Shape
 from converters.tf.ir.build import ShapeError
 from converters.tf.ir.expressions import is_open
+from converters.tf.load.user_code import run_file
 from tools.codegen.conversion import Problem, UsageError
 from tools.codegen.names import KEYWORDS
 
@@ -186,7 +185,8 @@ def custom_ops(values: Sequence[tuple[str, Path]]) -> dict[str, CustomOp]:
         where = f"{FLAG} {name}={path}"
         if name in found:
             raise UsageError(Problem(where, "the operator has a module already"))
-        module = _run(where, path, f"_tf2rust_custom_op_{number}_{path.stem}")
+        own = f"_tf2rust_custom_op_{number}_{path.stem}"
+        module = run_file(where, path, own, "domain::Name=FILE.py")
         found[name] = op = _op(where, name, path, module)
         file = (path.parent / module.RUST).resolve()
         other = sources.setdefault(op.module, (where, file))
@@ -194,24 +194,6 @@ def custom_ops(values: Sequence[tuple[str, Path]]) -> dict[str, CustomOp]:
             what = f"{file.name} is also the name of another file, that of {other[0]}"
             raise UsageError(Problem(where, what, "give them different names"))
     return found
-
-
-def _run(where: str, path: Path, name: str) -> ModuleType:
-    if path.suffix != ".py" or not path.is_file():
-        raise UsageError(Problem(where, "no Python file", "expected domain::Name=FILE.py"))
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(Problem(where, "Python can't load it"))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    # It stays on the path: a function may import a neighbour when it is called.
-    sys.path.append(str(path.resolve().parent))
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as err:  # Whatever the code of the user raises.
-        del sys.modules[name]
-        raise UsageError(Problem(where, f"it fails: {type(err).__name__}: {err}")) from err
-    return module
 
 
 def _op(where: str, name: str, path: Path, module: ModuleType) -> CustomOp:

@@ -180,11 +180,13 @@ def single(
     return file_of([Subgraph([*tensors, *results], [operator], taken, outputs)])
 
 
-def interpreted(content: bytes, arrays: Sequence[Array]) -> list[Array]:
-    """Returns what TFLite computes of a file's inputs."""
+def interpreted(content: bytes, arrays: Sequence[Array], reference: bool = False) -> list[Array]:
+    """Returns what TFLite computes of a file's inputs, by its reference kernels if asked for."""
+    kinds = tf.lite.experimental.OpResolverType
+    kind = kinds.BUILTIN_REF if reference else kinds.AUTO
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        interpreter = tf.lite.Interpreter(model_content=content)
+        interpreter = tf.lite.Interpreter(model_content=content, experimental_op_resolver_type=kind)
     for port, array in zip(interpreter.get_input_details(), arrays, strict=True):
         interpreter.resize_tensor_input(port["index"], array.shape)
     interpreter.allocate_tensors()

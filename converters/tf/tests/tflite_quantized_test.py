@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,26 +25,18 @@ from converters.tf.load.tflite.quantized import OPS
 from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import ops, randomize
 from converters.tf.tests.crates.crates import compile_and_test, runtime_flags, rustfmt, write
-from converters.tf.tests.tflite_files import Operator, Subgraph, Tensor, constant, file_of
+from converters.tf.tests.tflite_files import (
+    Operator,
+    Subgraph,
+    Tensor,
+    constant,
+    file_of,
+    interpreted,
+)
 
 # Files of an operator, each with scales, zero points, sizes and weights of its own.
 _DRAWS = 12
 _FUSED = (0, 1, 2, 3)
-
-
-def _reference(content: bytes, arrays: Sequence[ir.Array]) -> list[ir.Array]:
-    """Returns what TFLite's reference kernels compute of a file's inputs."""
-    kind = tf.lite.experimental.OpResolverType.BUILTIN_REF
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        interpreter = tf.lite.Interpreter(model_content=content, experimental_op_resolver_type=kind)
-    for port, array in zip(interpreter.get_input_details(), arrays, strict=True):
-        interpreter.resize_tensor_input(port["index"], array.shape)
-    interpreter.allocate_tensors()
-    for port, array in zip(interpreter.get_input_details(), arrays, strict=True):
-        interpreter.set_tensor(port["index"], array)
-    interpreter.invoke()
-    return [interpreter.get_tensor(p["index"]) for p in interpreter.get_output_details()]
 
 
 class Draw:
@@ -312,7 +303,7 @@ def _same(path: Path, content: bytes, examples: int = 1) -> tuple[ir.Graph, Feat
             whole = port.value.dtype is ir.DType.I8
             data = random.integers(-128, 128, shape) if whole else random.normal(size=shape) * 2
             arrays[port.name] = data.astype(port.value.dtype.numpy)
-        expected = _reference(content, list(arrays.values()))
+        expected = interpreted(content, list(arrays.values()), reference=True)
         for results in (interpret(graph, arrays), loaded.predict(arrays)):
             for wanted, result in zip(expected, results.values(), strict=True):
                 assert result.dtype == wanted.dtype
@@ -420,7 +411,10 @@ def test_other_operators_compute_in_float32(tmp_path: Path) -> None:
     graph = convert(loaded.trace)
     assert {"Quantize", "Dequantize", "QuantizedConv"} <= set(ops(graph))
     arrays = {p.name: d.bytes(*ir.shape_at(p.value.shape, 1)) for p in graph.inputs}
-    found, expected = interpret(graph, arrays), _reference(content, list(arrays.values()))
+    found, expected = (
+        interpret(graph, arrays),
+        interpreted(content, list(arrays.values()), reference=True),
+    )
     for result, wanted in zip(found.values(), expected, strict=True):
         # A step: real numbers are rounded once, where TFLite rounds a factor, too.
         assert np.abs(result.astype(int) - wanted).max() <= 1

@@ -42,7 +42,7 @@ struct Served {
     batchers: BTreeMap<String, Batcher>,
 }
 
-/// A model that is to be served.
+/// A model that is served.
 pub struct Offer {
     /// Its name in paths.
     pub name: String,
@@ -64,7 +64,7 @@ struct App {
 /// `started` is called with the address once connections are taken.
 ///
 /// # Errors
-/// For an address that can't be listened at, and for want of threads.
+/// For an address that can't be listened at, and where the system has no threads left.
 pub fn serve(
     options: Options,
     offers: Vec<Offer>,

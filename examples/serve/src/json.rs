@@ -1,4 +1,5 @@
-//! JSON as TensorFlow Serving speaks it: numbers may also be `NaN`, `Infinity` and `-Infinity`.
+//! JSON as TensorFlow Serving speaks it: numbers may also be `NaN`, `Infinity` and `-Infinity`, which
+//! serde_json refuses and Python's `json` writes.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};

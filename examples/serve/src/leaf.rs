@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::base64;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::json::{Json, write_text};
 
 /// An element that JSON has a form for.
@@ -79,7 +81,7 @@ impl Leaf for Vec<u8> {
         match json {
             Json::Text(text) => Some(text.as_bytes().to_vec()),
             Json::Object(members) => match &members[..] {
-                [(name, Json::Text(text))] if name == "b64" => base64::decode(text),
+                [(name, Json::Text(text))] if name == "b64" => STANDARD.decode(&**text).ok(),
                 _ => None,
             },
             _ => None,
@@ -91,9 +93,38 @@ impl Leaf for Vec<u8> {
             Ok(text) if !binary => write_text(to, text),
             _ => {
                 to.push_str("{\"b64\": \"");
-                to.push_str(&base64::encode(self));
+                STANDARD.encode_string(self, to);
                 to.push_str("\"}");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Option<Vec<u8>> {
+        let json = format!("{{\"b64\": \"{text}\"}}");
+        Leaf::read(&Json::parse(&json).unwrap())
+    }
+
+    #[test]
+    fn all_bytes_come_back() {
+        let all: Vec<u8> = (0..=255).collect();
+        for length in [0, 1, 254, 255, 256] {
+            let (mut text, part) = (String::new(), all[..length].to_vec());
+            part.write(&mut text, true);
+            let read: Option<Vec<u8>> = Leaf::read(&Json::parse(&text).unwrap());
+            assert_eq!(read, Some(part), "{text}");
+        }
+        assert_eq!(bytes("Zm9vYg=="), Some(b"foob".to_vec()));
+    }
+
+    #[test]
+    fn damaged_base64_is_not_a_value() {
+        for text in ["Z", "Zg", "Zg=", "Z===", "====", "Zm9v!A==", "Zh==", "Z=g="] {
+            assert_eq!(bytes(text), None, "{text}");
         }
     }
 }

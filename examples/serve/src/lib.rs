@@ -5,7 +5,6 @@
 #![deny(missing_docs, unsafe_code)]
 
 pub mod array;
-mod base64;
 pub mod batch;
 pub mod failure;
 pub mod http;

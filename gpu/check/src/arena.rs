@@ -20,7 +20,7 @@ impl<'g> Arena<'g> {
     /// A block of this size.
     ///
     /// # Errors
-    /// If the device has not as much memory.
+    /// If the device has less memory.
     pub fn new(gpu: &'g Gpu, bytes: usize) -> Result<Self, Problem> {
         Ok(Self {
             gpu,

@@ -134,7 +134,7 @@ impl Tensor {
         self.dims.iter().product::<usize>() * self.dtype.size()
     }
 
-    /// Whether it has not an element.
+    /// Whether it has no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! Products of matrices on the device: what matmuls and convolutions share.
+//! Matmuls on the device, and what convolutions share with them.
 
 use tfp_kernels::base::def::Attrs;
 

@@ -355,7 +355,7 @@ fn parts((whole, all): (&Operand, &[Operand]), outer: usize, direction: Directio
         .then_some(plan)
 }
 
-/// Most parts that are moved at once.
+/// Most parts that are moved in one dispatch.
 const MOST_PARTS: usize = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -62,7 +62,7 @@ impl Opened {
         }
         let (family, bits) = library
             .family(physical)
-            .ok_or_else(|| unusable("it has not a queue that computes"))?;
+            .ok_or_else(|| unusable("it has no queue that computes"))?;
         let (memory_type, memory_bytes) = placed(&library.memory(physical), options.placement)
             .ok_or_else(|| {
                 unusable("it has not such memory that the host sees: turn on resizable BAR")

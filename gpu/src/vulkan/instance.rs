@@ -239,7 +239,7 @@ impl Library {
             return Some("it needs Vulkan 1.1 or newer: update loader and driver".into());
         }
         if self.family(device).is_none() {
-            return Some("it has not a queue that computes".into());
+            return Some("it has no queue that computes".into());
         }
         if placed(memory, Placement::Best).is_none() {
             return Some("it has not memory that host and device share".into());

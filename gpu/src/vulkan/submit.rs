@@ -386,7 +386,7 @@ impl Slot {
         let last = dispatch.buffers.len().wrapping_sub(1);
         for (number, info) in infos.iter_mut().enumerate() {
             let region = dispatch.buffers.get(number.min(last));
-            let region = region.ok_or(Problem::Internal("a dispatch has not a buffer"))?;
+            let region = region.ok_or(Problem::Internal("a dispatch has no buffer"))?;
             let view = self.find(blocks, region.place, region.bytes)?;
             info[0] = vk::DescriptorBufferInfo::default()
                 .buffer(view.buffer)

@@ -201,7 +201,7 @@ impl Narrow {
         }
     }
 
-    /// All at once, in scratch memory.
+    /// All of them, in scratch memory.
     fn run_whole(self, call: &mut Call<'_>) -> Result<()> {
         let mut plan = self.plan(&call.inputs)?;
         let mut results = [const { 0..0 }; MOST];

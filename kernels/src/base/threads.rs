@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_micros(500);
 /// Work for which workers that sleep are woken. To wake one costs the caller about 20 microseconds,
 /// and the worker comes 50 to 150 microseconds later.
 const WAKING: Duration = Duration::from_micros(200);
-/// Rows of jobs whose first caller wakes the workers at once, after one whose work repaid it.
+/// Rows of jobs whose first caller wakes the workers immediately, after one whose work repaid it.
 const EXPECTATIONS: u8 = 16;
 
 /// Threads that share the tasks of one caller at a time.

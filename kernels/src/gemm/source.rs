@@ -7,7 +7,7 @@ use core::ops::Range;
 use super::tile;
 use crate::simd::Simd;
 
-/// As many zeros as the longest run that a tile takes at once: what lies outside an image.
+/// As many zeros as the longest run that a tile takes in a step: what lies outside an image.
 pub static ZEROS: [f32; MAX_RUN] = [0.0; MAX_RUN];
 
 /// Longest run of consecutive elements of a row of A.

@@ -82,7 +82,7 @@ const TWO_OVER_PI: [u64; 4] = [
 /// Above this, an `f32` is reduced by integer arithmetic.
 const LARGE_ANGLE: f64 = 1.0e6;
 
-/// The angle less a whole number of quarter turns, at most pi / 4 in size, and that number.
+/// The angle less an integer number of quarter turns, at most pi / 4 in size, and that number.
 #[inline(always)]
 fn quarter_turns(x: f64) -> (f64, u64) {
     if x.abs() > LARGE_ANGLE {

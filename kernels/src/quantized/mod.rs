@@ -1,7 +1,7 @@
 //! Compute between int8 numbers that stand for real ones, bit for bit as TFLite's reference kernels.
 //!
 //! A number `q` stands for `scale * (q - zero)`. Sums are of `i32` and wrap. A sum becomes int8 by a
-//! factor that is a whole number of 31 bits and a power of two: [`scaled`] and [`scaled_once`].
+//! factor that is an integer of 31 bits and a power of two: [`scaled`] and [`scaled_once`].
 
 pub mod cast;
 pub mod conv;
@@ -48,7 +48,7 @@ const fn divided(x: i32, count: i32) -> i32 {
     (if x > 0 { x + half } else { x - half }) / count
 }
 
-/// `x` rounded to the nearest whole number, ties away from zero; 0 for NaN.
+/// `x` rounded to the nearest integer, ties away from zero; 0 for NaN.
 #[inline(always)]
 fn rounded(x: f32) -> i32 {
     // The largest number below a half: with a half, what lies just below one would reach it.

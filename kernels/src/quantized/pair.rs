@@ -9,7 +9,7 @@ use crate::simd::body::{Body, dispatch};
 /// Powers of two by which the terms of a sum are widened before they are scaled.
 const WIDENED: u32 = 20;
 
-/// A whole number of 31 bits and a power of two.
+/// An integer of 31 bits and a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
     /// The number.

@@ -11,8 +11,8 @@ use crate::base::parallel::Parallel;
 /// is that of 0. Exponentials are added in order, in `f32`.
 ///
 /// # Errors
-/// [`crate::base::error::Error::Length`] if the lengths differ, are no whole rows, or the table has
-/// not 256 elements.
+/// [`crate::base::error::Error::Length`] if the lengths differ or end within a row, or the table has
+/// another number of elements than 256.
 pub fn softmax(
     (x, columns): (&[i8], usize),
     table: &[f32],

@@ -15,7 +15,7 @@ fn numbers(values: &[i8], zero: i8) -> Numbers<'_> {
     Numbers { values, zero }
 }
 
-/// Whole numbers that depend on the seed alone.
+/// Integers that depend on the seed alone.
 struct Random(u64);
 
 impl Random {

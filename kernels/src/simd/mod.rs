@@ -338,7 +338,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
         }
     }
 
-    /// As [`Simd::store_up_to`], for what is read again at once. Processors forward what was stored
+    /// As [`Simd::store_up_to`], for what is read again immediately. Processors forward what was stored
     /// to such loads, but not what was stored under a mask: it goes through the cache.
     #[inline(always)]
     fn store_forwarded(self, to: &mut [f32], x: Self::F) {

@@ -35,7 +35,7 @@ const PARTS: usize = 4;
 /// Blocks of such a part; a page of memory, if the elements have four bytes.
 const PART: usize = 16;
 
-/// Whether an output of `len` elements is to be written past the caches.
+/// Whether an output of `len` elements should be written past the caches.
 pub(crate) fn is_far<T>(len: usize) -> bool {
     #[cfg(test)]
     if forced::everywhere() {
@@ -174,7 +174,7 @@ pub(crate) trait Columns {
 }
 
 /// A row that is written past the caches while something else is computed, a block at a time:
-/// memory would rest meanwhile, and many lines at once would wait for each other.
+/// memory would rest meanwhile, and many lines at a time would wait for each other.
 pub(crate) struct Behind<'a, S: Simd, C> {
     fence: &'a Fence<S>,
     columns: C,

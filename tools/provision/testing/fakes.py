@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import json
@@ -282,8 +281,3 @@ class Machine:
         del argv
         Path(cwd, "package.tgz").write_bytes(npm_bytes(self.pins.buildifier.member))
         return OK
-
-    def npm_integrity(self) -> str:
-        """The hash of the package that npm gives here."""
-        digest = hashlib.sha512(npm_bytes(self.pins.buildifier.member)).digest()
-        return "sha512-" + base64.b64encode(digest).decode()

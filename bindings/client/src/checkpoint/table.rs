@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use tfp_core::wire::{push_varint, take_varint};
+
 /// What ends a table.
 const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
 /// The footer: two positions of blocks, padding, the magic number.
@@ -27,16 +29,14 @@ pub(super) fn read_table(bytes: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Str
     if footer[FOOTER - 8..] != MAGIC.to_le_bytes() {
         return Err("it does not end as the index of a checkpoint does".to_owned());
     }
-    let mut at = 0;
+    let mut places = footer;
     // The first position is that of the meta index, which holds nothing.
-    for _ in 0..2 {
-        varint(footer, &mut at).ok_or("its footer is damaged")?;
-    }
-    let index = position(footer, &mut at)?;
+    position(&mut places)?;
+    let index = position(&mut places)?;
     let mut table = BTreeMap::new();
     let mut end = 0;
     for (_, place) in entries(block(bytes, index)?)? {
-        let (offset, length) = position(&place, &mut 0)?;
+        let (offset, length) = position(&mut &place[..])?;
         if offset < end {
             return Err("its blocks overlap".to_owned());
         }
@@ -98,33 +98,10 @@ fn push_block<'e>(
     place
 }
 
-fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
 /// Reads the place of a block: offset and length.
-fn position(bytes: &[u8], at: &mut usize) -> Result<(u64, u64), String> {
-    match (varint(bytes, at), varint(bytes, at)) {
-        (Some(offset), Some(length)) => Ok((offset, length)),
-        _ => Err("the position of a block is damaged".to_owned()),
-    }
-}
-
-fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.get(*at)?;
-        *at += 1;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
+fn position(bytes: &mut &[u8]) -> Result<(u64, u64), String> {
+    let mut next = || take_varint(bytes).map_err(|problem| format!("a block's place: {problem}"));
+    Ok((next()?, next()?))
 }
 
 /// Returns the contents of a block, once its checksum is right.
@@ -163,24 +140,23 @@ fn entries(block: &[u8]) -> Result<Vec<Entry>, String> {
         .checked_mul(4)
         .and_then(|size| block.len().checked_sub(size.checked_add(4)?))
         .ok_or_else(damaged)?;
-    let (data, mut at) = (&block[..end], 0);
+    let mut data = &block[..end];
     let (mut list, mut key) = (Vec::new(), Vec::new());
     // Of sixteen keys one is whole, so all of them have at most sixteen times the block's bytes.
     let mut room = block.len().saturating_mul(16);
-    while at < data.len() {
-        let mut length = || varint(data, &mut at).and_then(|n| usize::try_from(n).ok());
+    while !data.is_empty() {
+        let mut length = || usize::try_from(take_varint(&mut data).ok()?).ok();
         let (Some(shared), Some(rest), Some(size)) = (length(), length(), length()) else {
             return Err(damaged());
         };
-        let tail = data.get(at..).unwrap_or(&[]);
-        if shared > key.len() || rest > tail.len() || size > tail.len() - rest {
+        if shared > key.len() || rest > data.len() || size > data.len() - rest {
             return Err(damaged());
         }
         key.truncate(shared);
-        key.extend_from_slice(&tail[..rest]);
+        key.extend_from_slice(&data[..rest]);
         room = room.checked_sub(key.len()).ok_or_else(damaged)?;
-        list.push((key.clone(), tail[rest..rest + size].to_vec()));
-        at += rest + size;
+        list.push((key.clone(), data[rest..rest + size].to_vec()));
+        data = &data[rest + size..];
     }
     Ok(list)
 }

@@ -126,22 +126,8 @@ impl Feature {
             Self::Bytes(values) => out.message(1, |list| {
                 values.iter().for_each(|value| list.bytes(1, value));
             }),
-            Self::Floats(values) => out.message(2, |list| {
-                let packed: Vec<u8> = values
-                    .iter()
-                    .flat_map(|value| value.to_le_bytes())
-                    .collect();
-                if !packed.is_empty() {
-                    list.bytes(1, &packed);
-                }
-            }),
-            Self::Ints(values) => out.message(3, |list| {
-                let mut packed = Vec::with_capacity(values.len());
-                values.iter().for_each(|&value| varint(value, &mut packed));
-                if !packed.is_empty() {
-                    list.bytes(1, &packed);
-                }
-            }),
+            Self::Floats(values) => out.message(2, |list| list.floats(1, values)),
+            Self::Ints(values) => out.message(3, |list| list.ints(1, values)),
         }
     }
 
@@ -184,15 +170,6 @@ impl Feature {
         }
         Ok(found)
     }
-}
-
-fn varint(value: i64, out: &mut Vec<u8>) {
-    let mut rest = value.cast_unsigned();
-    while rest >= 0x80 {
-        out.push(rest as u8 | 0x80);
-        rest >>= 7;
-    }
-    out.push(rest as u8);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use tfp_core::{Code, EagerContext, Error, ErrorKind, Result};
+use tfp_core::{Code, EagerContext, Error, Result};
 
 use super::cluster::{described, worker_error};
 use super::config::TfConfig;
@@ -88,21 +88,17 @@ pub(super) fn meet(context: &EagerContext, server_def: Vec<u8>, late: Instant) -
     let thread = std::thread::Builder::new().name("tfp meeting".to_owned());
     let started = thread.spawn(wait);
     started.map_err(|error| {
-        Error::argument(format!(
-            "the system has not a thread for a cluster: {error}"
-        ))
+        let message = format!("the system has no thread for a cluster: {error}");
+        Error::status(Code::ResourceExhausted, message)
     })?;
     let left = late.saturating_duration_since(Instant::now()) + GRACE;
     match met.recv_timeout(left) {
         Ok((found, _)) => found,
         Err(_) => {
+            // As above: this reference keeps the context.
             std::mem::forget(context.clone());
-            Err(Error::new(ErrorKind::Status {
-                code: Code::DeadlineExceeded,
-                op: String::new(),
-                message: "not all tasks registered in time".to_owned(),
-                payloads: Vec::new(),
-            }))
+            let message = "not all tasks registered in time";
+            Err(Error::status(Code::DeadlineExceeded, message))
         }
     }
 }

@@ -1,5 +1,5 @@
-//! HDF5 files, as far as Keras writes them: superblock 0, groups with symbol tables, and contiguous
-//! datasets of numbers, and attributes that are texts. The format is that of the HDF Group's
+//! HDF5 files, as far as Keras writes them: superblock 0, groups with symbol tables, contiguous datasets
+//! of numbers, and attributes that are texts. The format is that of the HDF Group's
 //! specification, version 1.
 
 mod attributes;

@@ -22,7 +22,8 @@ impl Tape {
     /// The tape is asked for a gradient once per element of `y`.
     ///
     /// # Errors
-    /// As for [`Tape::gradients`].
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a `y` without elements, and as for
+    /// [`Tape::gradients`].
     pub fn jacobian(
         &self,
         y: &TensorHandle,
@@ -40,7 +41,8 @@ impl Tape {
     ///
     /// # Errors
     /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for values without a common first
-    /// dimension and for a `y` that does not depend on `x`, and as for [`Tape::gradients`].
+    /// dimension, and for a `y` whose batch elements have none or that does not depend on `x`; and as for
+    /// [`Tape::gradients`].
     pub fn batch_jacobian(&self, y: &TensorHandle, x: &TensorHandle) -> Result<TensorHandle> {
         let of = |seed: &AnyValue| self.seeded(y, &[x], seed);
         let found = batch_rows(self.parent(), &y.into(), &x.into(), &of)?;
@@ -74,8 +76,8 @@ impl Tape {
 /// The gradients of each element of `y` are added, so its shape must be known.
 ///
 /// # Errors
-/// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a `y` of unknown shape, and as for
-/// [`gradients`](crate::gradients).
+/// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a `y` of unknown shape or without elements,
+/// and as for [`gradients`](crate::gradients).
 pub fn jacobian<C: Mode>(cx: &C, y: &C::Value, xs: &[C::Value]) -> Result<Vec<Option<C::Value>>> {
     let any = cx.any();
     let (y, xs) = (cx.to_any(y), any_of(cx, xs));

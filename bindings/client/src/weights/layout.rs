@@ -1,6 +1,6 @@
 //! The order of a tensor's elements and of their bytes.
 
-use tfp_core::{Code, Error, ErrorKind, Result, Tensor};
+use tfp_core::{Code, Error, Result, Tensor};
 
 /// An empty vector with room for so many bytes, which a file or a tensor asks for.
 ///
@@ -10,12 +10,10 @@ pub(super) fn room(length: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match usize::try_from(length).map(|length| bytes.try_reserve_exact(length)) {
         Ok(Ok(())) => Ok(bytes),
-        _ => Err(Error::new(ErrorKind::Status {
-            code: Code::ResourceExhausted,
-            op: String::new(),
-            message: format!("there is no memory for {length} bytes"),
-            payloads: Vec::new(),
-        })),
+        _ => {
+            let message = format!("there is no memory for {length} bytes");
+            Err(Error::status(Code::ResourceExhausted, message))
+        }
     }
 }
 

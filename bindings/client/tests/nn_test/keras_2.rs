@@ -9,7 +9,7 @@ use tfp::nn::{Loss, Model, Weights};
 use tfp::weights::TensorFile;
 use tfp::{EagerContext, Error, Result, Tensor};
 
-use crate::keras::distance;
+use crate::keras::{damage, distance};
 
 /// A file of the folder, which `keras_2/write.py` wrote.
 fn path(name: &str) -> Result<PathBuf> {
@@ -58,24 +58,14 @@ fn compare(eager: &EagerContext, name: &str) -> Result<()> {
     near(&after, &golden, &format!("{name}: after a step, output"))
 }
 
+/// One test, so that the models share a start of TensorFlow.
 #[test]
-fn words_are_those_of_keras_2() -> Result<()> {
-    compare(&EagerContext::new()?, "words")
-}
-
-#[test]
-fn sequences_are_those_of_keras_2() -> Result<()> {
-    compare(&EagerContext::new()?, "sequences")
-}
-
-#[test]
-fn a_sequence_of_images_is_that_of_keras_2() -> Result<()> {
-    compare(&EagerContext::new()?, "image")
-}
-
-#[test]
-fn models_in_models_are_those_of_keras_2() -> Result<()> {
-    compare(&EagerContext::new()?, "nested")
+fn models_compute_and_train_as_in_keras_2() -> Result<()> {
+    let eager = EagerContext::new()?;
+    for name in ["words", "sequences", "image", "nested"] {
+        compare(&eager, name)?;
+    }
+    Ok(())
 }
 
 #[test]
@@ -144,27 +134,9 @@ fn a_function_of_keras_2_is_not_saved_for_keras_3() -> Result<()> {
     Ok(())
 }
 
-/// Whatever bytes are damaged, there is a model or an error.
 #[test]
 fn damaged_files_of_keras_2_are_errors() -> Result<()> {
-    let eager = EagerContext::new()?;
     let bytes = std::fs::read(path("words.h5")?).expect("a file");
-    let read = |bytes: &[u8]| Model::from_keras_bytes(&Weights::new(&eager, 1), bytes);
-    assert!(read(&bytes).is_ok());
-    for length in (0..bytes.len()).step_by(997) {
-        assert!(read(&bytes[..length]).is_err(), "{length} bytes");
-    }
-    let mut state = 1_u64;
-    for _ in 0..200 {
-        let mut bytes = bytes.clone();
-        for _ in 0..3 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            let at = (state >> 33) as usize % bytes.len();
-            bytes[at] = (state >> 20) as u8;
-        }
-        let _ = read(&bytes);
-    }
+    damage(&EagerContext::new()?, &bytes, 200);
     Ok(())
 }

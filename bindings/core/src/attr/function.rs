@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use tfp_sys::{ClientApi, TF_Function};
 
 use crate::attr::sharing::Sharing;
-use crate::base::api::{Status, c_string, text_from_ptr};
+use crate::base::api::{Status, c_string, not_null, text_from_ptr};
 use crate::base::buffer::OutBuffer;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 
 struct FunctionInner {
     raw: NonNull<TF_Function>,
@@ -57,9 +57,7 @@ impl Function {
         api: &'static ClientApi,
         sharing: Sharing,
     ) -> Result<Self> {
-        let Some(raw) = NonNull::new(raw) else {
-            return Err(Error::internal("TensorFlow returned a null function"));
-        };
+        let raw = not_null(raw, "TensorFlow, asked for a function,")?;
         // SAFETY: the function is alive, and so is its name.
         let name = unsafe { text_from_ptr(api.c_api.TF_FunctionName(raw.as_ptr())) };
         Ok(Self {

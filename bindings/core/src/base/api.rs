@@ -46,6 +46,15 @@ pub(crate) unsafe fn text_from_ptr(text: *const c_char) -> String {
         .into_owned()
 }
 
+/// Returns the pointer that `function` of TensorFlow returned.
+///
+/// # Errors
+/// [`ErrorKind::Internal`] for null.
+#[inline]
+pub(crate) fn not_null<T>(raw: *mut T, function: &str) -> Result<NonNull<T>> {
+    NonNull::new(raw).ok_or_else(|| Error::internal(format!("{function} returned null")))
+}
+
 /// A status object, borrowed from this thread's store for the duration of a call.
 pub(crate) struct Status {
     raw: NonNull<TF_Status>,
@@ -71,10 +80,8 @@ impl Status {
         }
         // SAFETY: the function has no precondition.
         let raw = unsafe { api.tf_status.TF_NewStatus() };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self { raw, api }),
-            None => Err(Error::internal("TF_NewStatus returned null")),
-        }
+        let raw = not_null(raw, "TF_NewStatus")?;
+        Ok(Self { raw, api })
     }
 
     /// Returns the pointer to hand to a function.

@@ -5,7 +5,8 @@ use std::ptr::NonNull;
 
 use tfp_sys::{ClientApi, TF_Buffer};
 
-use crate::base::error::{Error, Result};
+use crate::base::api::not_null;
+use crate::base::error::Result;
 
 /// An empty buffer, for TensorFlow to fill.
 pub(crate) struct OutBuffer {
@@ -29,10 +30,8 @@ impl OutBuffer {
         raw: *mut TF_Buffer,
         api: &'static ClientApi,
     ) -> Result<Self> {
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self { raw, api }),
-            None => Err(Error::internal("TensorFlow returned a null buffer")),
-        }
+        let raw = not_null(raw, "TensorFlow, asked for a buffer,")?;
+        Ok(Self { raw, api })
     }
 
     pub(crate) fn as_ptr(&self) -> *mut TF_Buffer {

@@ -225,15 +225,22 @@ impl Error {
         })
     }
 
-    /// Memory that there is not, in the class that TensorFlow has for it.
+    /// An error in a class of TensorFlow's, about no op in particular.
+    #[must_use]
     #[cold]
-    pub(crate) fn exhausted(message: impl Into<String>) -> Self {
+    pub fn status(code: Code, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Status {
-            code: Code::ResourceExhausted,
+            code,
             op: String::new(),
             message: message.into(),
             payloads: Vec::new(),
         })
+    }
+
+    /// Memory that there is not, in the class that TensorFlow has for it.
+    #[cold]
+    pub(crate) fn exhausted(message: impl Into<String>) -> Self {
+        Self::status(Code::ResourceExhausted, message)
     }
 
     #[cold]

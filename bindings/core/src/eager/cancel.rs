@@ -1,47 +1,16 @@
 //! Ends eager ops from another thread.
 
 use std::fmt;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
-use tfp_sys::{ClientApi, TFE_CancellationManager};
+use tfp_sys::TFE_CancellationManager;
 
+use super::shared::Owned;
 use crate::base::api::api;
-use crate::base::error::{Code, Error, ErrorKind, Result};
+use crate::base::error::{Code, Error, Result};
 
 /// TensorFlow's cancellation manager, alive as long as an op may look at it.
-pub(super) struct RawCancellation {
-    raw: NonNull<TFE_CancellationManager>,
-    api: &'static ClientApi,
-}
-
-// SAFETY: a cancellation manager guards itself.
-unsafe impl Send for RawCancellation {}
-// SAFETY: as above.
-unsafe impl Sync for RawCancellation {}
-
-impl RawCancellation {
-    pub(super) fn as_ptr(&self) -> *mut TFE_CancellationManager {
-        self.raw.as_ptr()
-    }
-
-    pub(super) fn is_cancelled(&self) -> bool {
-        let c = &self.api.eager_c_api_experimental;
-        // SAFETY: the manager is alive.
-        unsafe {
-            c.TFE_CancellationManagerIsCancelling(self.as_ptr())
-                || c.TFE_CancellationManagerIsCancelled(self.as_ptr())
-        }
-    }
-}
-
-impl Drop for RawCancellation {
-    fn drop(&mut self) {
-        let c = &self.api.eager_c_api_experimental;
-        // SAFETY: the manager is alive, no op looks at it, and this is its end.
-        unsafe { c.TFE_DeleteCancellationManager(self.as_ptr()) };
-    }
-}
+pub(super) type RawCancellation = Owned<TFE_CancellationManager>;
 
 /// Ends the ops of contexts that [`EagerContext::cancelled_by`](super::EagerContext::cancelled_by) made
 /// with it.
@@ -59,14 +28,13 @@ impl Cancellation {
     /// [`ErrorKind::Load`](crate::ErrorKind::Load) when TensorFlow is not there.
     pub fn new() -> Result<Self> {
         let api = api()?;
-        // SAFETY: the function has no precondition.
-        let raw = unsafe { api.eager_c_api_experimental.TFE_NewCancellationManager() };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self {
-                raw: Arc::new(RawCancellation { raw, api }),
-            }),
-            None => Err(Error::internal("TFE_NewCancellationManager returned null")),
-        }
+        let c = &api.eager_c_api_experimental;
+        // SAFETY: the function has no precondition; nothing else deletes what it makes.
+        let raw = unsafe {
+            let raw = c.TFE_NewCancellationManager();
+            Owned::from_owned_ptr(raw, api, "TFE_NewCancellationManager")?
+        };
+        Ok(Self { raw: Arc::new(raw) })
     }
 
     /// Ends the ops: those that are going on end with [`Code::Cancelled`](crate::Code::Cancelled) where
@@ -80,20 +48,19 @@ impl Cancellation {
     /// Whether somebody has called [`Self::cancel`].
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.raw.is_cancelled()
+        let c = &self.raw.api.eager_c_api_experimental;
+        let raw = self.raw.as_ptr();
+        // SAFETY: the manager is alive.
+        unsafe {
+            c.TFE_CancellationManagerIsCancelling(raw) || c.TFE_CancellationManagerIsCancelled(raw)
+        }
     }
-}
 
-impl Cancellation {
     /// Refuses an op that was cancelled before it begins.
     pub(super) fn check(&self) -> Result<()> {
         if self.is_cancelled() {
-            return Err(Error::new(ErrorKind::Status {
-                code: Code::Cancelled,
-                op: String::new(),
-                message: "it was cancelled before it began".to_owned(),
-                payloads: Vec::new(),
-            }));
+            let message = "it was cancelled before it began";
+            return Err(Error::status(Code::Cancelled, message));
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use super::pool::{OpPool, thread_number};
 use crate::attr::AttrValue;
 use crate::attr::function::FunctionId;
 use crate::attr::set::{c_int_len, set_in_eager};
-use crate::base::api::{Status, api, c_string};
+use crate::base::api::{Status, api, c_string, not_null};
 use crate::base::buffer::OutBuffer;
 use crate::base::config::Config;
 use crate::base::device::{self, Device};
@@ -156,22 +156,19 @@ impl EagerContext {
             c.TFE_NewContext(raw.0, status.as_ptr())
         };
         status.check()?;
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self {
-                inner: Arc::new(ContextInner {
-                    raw,
-                    api,
-                    ops: OpPool::default(),
-                    functions: Mutex::default(),
-                    calls: Mutex::default(),
-                    executors: Mutex::default(),
-                    cancellations: Mutex::default(),
-                }),
-                device: None,
-                cancellation: None,
+        Ok(Self {
+            inner: Arc::new(ContextInner {
+                raw: not_null(raw, "TFE_NewContext")?,
+                api,
+                ops: OpPool::default(),
+                functions: Mutex::default(),
+                calls: Mutex::default(),
+                executors: Mutex::default(),
+                cancellations: Mutex::default(),
             }),
-            None => Err(Error::internal("TFE_NewContext returned null")),
-        }
+            device: None,
+            cancellation: None,
+        })
     }
 
     pub(super) fn from_inner(inner: &Arc<ContextInner>) -> Self {
@@ -240,11 +237,9 @@ impl EagerContext {
                 .TFE_NewTensorHandle(tensor.as_ptr(), status.as_ptr())
         };
         status.check()?;
-        match NonNull::new(raw) {
-            // SAFETY: a new handle, which belongs to whichever context it is used in.
-            Some(raw) => Ok(unsafe { TensorHandle::from_owned_ptr(raw, &self.inner) }),
-            None => Err(Error::internal("TFE_NewTensorHandle returned null")),
-        }
+        let raw = not_null(raw, "TFE_NewTensorHandle")?;
+        // SAFETY: a new handle, which belongs to whichever context it is used in.
+        Ok(unsafe { TensorHandle::from_owned_ptr(raw, &self.inner) })
     }
 
     /// Returns the devices.

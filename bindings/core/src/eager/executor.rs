@@ -1,38 +1,16 @@
 //! Executors: what runs a thread's ops, immediately or in the background.
 
-use std::ptr::NonNull;
 use std::sync::Arc;
 
-use tfp_sys::{ClientApi, TFE_Executor};
+use tfp_sys::TFE_Executor;
 
 use super::context::EagerContext;
+use super::shared::Owned;
 use crate::base::api::Status;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 
 /// TensorFlow's executor, alive as long as a thread may use it.
-pub(super) struct RawExecutor {
-    raw: NonNull<TFE_Executor>,
-    api: &'static ClientApi,
-}
-
-// SAFETY: an executor guards itself.
-unsafe impl Send for RawExecutor {}
-// SAFETY: as above.
-unsafe impl Sync for RawExecutor {}
-
-impl RawExecutor {
-    fn as_ptr(&self) -> *mut TFE_Executor {
-        self.raw.as_ptr()
-    }
-}
-
-impl Drop for RawExecutor {
-    fn drop(&mut self) {
-        let c = &self.api.eager_c_api_experimental;
-        // SAFETY: the executor is alive, and this reference to it ends.
-        unsafe { c.TFE_DeleteExecutor(self.as_ptr()) };
-    }
-}
+pub(super) type RawExecutor = Owned<TFE_Executor>;
 
 /// What runs the ops of a thread.
 pub struct Executor {
@@ -48,29 +26,37 @@ impl Executor {
     /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when TensorFlow returns none.
     pub fn new(context: &EagerContext, is_async: bool, in_flight: u16) -> Result<Self> {
         let c = &context.api().eager_c_api_experimental;
-        // SAFETY: the function has no precondition.
-        let raw = unsafe { c.TFE_NewExecutor(is_async, true, in_flight.into()) };
-        Self::from_raw(raw, context)
+        // SAFETY: the function has no precondition; nothing else deletes what it makes.
+        unsafe {
+            let raw = c.TFE_NewExecutor(is_async, true, in_flight.into());
+            Self::from_owned_ptr(raw, context, "TFE_NewExecutor")
+        }
     }
 
     pub(super) fn of_thread(context: &EagerContext) -> Result<Self> {
         let c = &context.api().eager_c_api_experimental;
         // SAFETY: the context is alive; the caller owns the reference that is returned.
-        let raw = unsafe { c.TFE_ContextGetExecutorForThread(context.as_ptr()) };
-        Self::from_raw(raw, context)
+        unsafe {
+            let raw = c.TFE_ContextGetExecutorForThread(context.as_ptr());
+            Self::from_owned_ptr(raw, context, "TFE_ContextGetExecutorForThread")
+        }
     }
 
-    fn from_raw(raw: *mut TFE_Executor, context: &EagerContext) -> Result<Self> {
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self {
-                raw: Arc::new(RawExecutor {
-                    raw,
-                    api: context.api(),
-                }),
-                context: context.clone(),
-            }),
-            None => Err(Error::internal("TensorFlow returned a null executor")),
-        }
+    /// Takes what `function` of the C API returned.
+    ///
+    /// # Safety
+    /// `raw` is null or a reference to an executor that nothing else deletes.
+    unsafe fn from_owned_ptr(
+        raw: *mut TFE_Executor,
+        context: &EagerContext,
+        function: &str,
+    ) -> Result<Self> {
+        // SAFETY: by the contract of this function.
+        let raw = unsafe { Owned::from_owned_ptr(raw, context.api(), function)? };
+        Ok(Self {
+            raw: Arc::new(raw),
+            context: context.clone(),
+        })
     }
 
     /// Makes this the executor of the current thread, which keeps it until it has another one or the

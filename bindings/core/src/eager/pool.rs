@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tfp_sys::{ClientApi, TFE_Context, TFE_Op};
 
-use crate::base::api::Status;
-use crate::base::error::{Error, Result};
+use crate::base::api::{Status, not_null};
+use crate::base::error::Result;
 use crate::base::op::OpDesc;
 
 /// How many ops wait at most; more are deleted.
@@ -126,9 +126,7 @@ impl OpPool {
         // SAFETY: context, name and status are alive.
         let raw = unsafe { c.TFE_NewOp(context, desc.name.as_ptr(), status.as_ptr()) };
         status.check_ref()?;
-        let Some(raw) = NonNull::new(raw) else {
-            return Err(Error::internal("TFE_NewOp returned null"));
-        };
+        let raw = not_null(raw, "TFE_NewOp")?;
         let op = busy(raw, ready);
         if let Some(device) = device {
             // SAFETY: op, name and status are alive.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tfp_sys::{ClientApi, TF_Server};
 
-use crate::base::api::{Status, api, text_from_ptr};
-use crate::base::error::{Error, Result};
+use crate::base::api::{Status, api, not_null, text_from_ptr};
+use crate::base::error::Result;
 
 /// A server of this process, as a serialized `ServerDef` describes it: other tasks of the cluster run ops
 /// on its devices.
@@ -37,14 +37,11 @@ impl Server {
         // SAFETY: bytes and status are alive.
         let raw = unsafe { api.c_api.TF_NewServer(data, length, status.as_ptr()) };
         status.check()?;
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self {
-                raw,
-                api,
-                is_started: AtomicBool::new(false),
-            }),
-            None => Err(Error::internal("TF_NewServer returned null")),
-        }
+        Ok(Self {
+            raw: not_null(raw, "TF_NewServer")?,
+            api,
+            is_started: AtomicBool::new(false),
+        })
     }
 
     /// Begins to serve, in threads of its own.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from keras.src.utils import python_utils
 
+from converters.tf.load.user_code import run_file
 from tools.codegen.conversion import Problem, UsageError
 
 FLAG = "--custom_objects"
@@ -41,20 +40,7 @@ def custom_objects(files: Sequence[Path]) -> dict[str, Any]:
 
 def _defined(file: Path, module_name: str) -> dict[str, Any]:
     where = f"{FLAG} {file}"
-    if file.suffix != ".py" or not file.is_file():
-        raise UsageError(Problem(where, "no Python file", "expected the path of a .py file"))
-    spec = importlib.util.spec_from_file_location(module_name, file)
-    if spec is None or spec.loader is None:
-        raise UsageError(Problem(where, "Python can't load it"))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    # It stays on the path: a function may import a neighbour when it is called.
-    sys.path.append(str(file.resolve().parent))
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as err:  # Whatever the code of the user raises.
-        del sys.modules[module_name]
-        raise UsageError(Problem(where, f"it fails: {type(err).__name__}: {err}")) from err
+    module = run_file(where, file, module_name, "the path of a .py file")
     return {
         name: thing
         for name, thing in vars(module).items()

@@ -20,7 +20,7 @@ def counted(start: Array, limit: Dim, step: Array) -> Numbered:
     """Returns a range up to a multiple of the batch size: a number for each example.
 
     Raises:
-        Refused: It has not as many numbers as the batch has examples.
+        Refused: It has another number of elements than the batch.
     """
     whole = start.dtype.kind in "iu" and step.dtype.kind in "iu" and start == 0
     if not whole or not isinstance(limit, Batch) or int(step) != limit.scale:

@@ -33,7 +33,7 @@ pub fn kernel(op: &str) -> &'static KernelDef {
     kernel_of(op, DType::F32)
 }
 
-/// The kernel of an op that serves a type, or has not a type attribute.
+/// The kernel of an op that serves a type, or has no type attribute.
 ///
 /// # Panics
 /// If there is none.

@@ -122,7 +122,7 @@ fn masks(random: &mut Random, out: &mut Vec<Checked>) {
         for dtype in TYPES {
             let mut operand = |dims: &[usize]| numbers(random, dtype, dims);
             let equal = || vec![("incompatible_shape_error", Attr::Bool(true))];
-            // The kernels compare not int32, and truth values have not an order.
+            // The kernels don't compare int32, and truth values have no order.
             for op in ["Equal", "NotEqual"]
                 .into_iter()
                 .filter(|_| dtype != DType::I32)

@@ -81,7 +81,7 @@ proptest! {
 }
 
 /// Filters whose taps are constants: lines of several tiles, tiles that end with a line, paddings
-/// that are wider than a tile, and channels that are no whole number of vectors.
+/// that are wider than a tile, and channels that do not fill whole vectors.
 fn constant_taps() -> impl Strategy<Value = Conv> {
     let padding = || {
         prop_oneof![

@@ -181,7 +181,7 @@ impl Grid {
     }
 }
 
-/// Tiles cut into strips, each as many as the micro-kernels take at once.
+/// Tiles cut into strips, each as many as the micro-kernels take in a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Strips {
     tiles: usize,

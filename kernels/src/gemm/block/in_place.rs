@@ -184,7 +184,7 @@ mod tests {
     use crate::testing::{Interleaved, numbers};
 
     /// A product of scaled rows has the bits of that of rows that were scaled before: with rows
-    /// that are copied in turn, at once and in parts, and with strips that are not whole.
+    /// that are copied in turn, as a whole and in parts, and with strips that are not whole.
     #[test]
     fn scaled_rows_have_the_bits_of_rows_that_were_scaled_before() {
         for (m, k, n, gap) in [

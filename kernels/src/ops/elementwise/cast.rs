@@ -165,7 +165,7 @@ fn through_f32(call: &mut Call<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Some elements as `f32`, not rounded away from 0 if they are to be truncated.
+/// Some elements as `f32`, not rounded away from 0 if a cast will truncate them.
 fn read(x: &TensorRef<'_>, part: Range<usize>, truncate: bool, out: &mut [f32]) -> Result<()> {
     if let Some(half) = Half::of(x.dtype()) {
         half.widen(&x.halves("x")?.1[part], out);

@@ -208,7 +208,7 @@ struct Taps<'a, S: Simd> {
     y: (usize, usize),
     /// Horizontal taps, and the elements from one to the next.
     x: (usize, usize),
-    /// The vertical taps from this on and the horizontal ones below that are no other window's.
+    /// The vertical taps from this on and the horizontal ones below that, which no other window has.
     fresh: (usize, usize),
     /// Bytes from an element to that which the next line needs instead.
     below: usize,

@@ -7,7 +7,7 @@ use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
 
 /// The places of the `k` largest elements of each row of the last axis, in falling order. The
-/// first of equal ones comes first, and what is not a number last.
+/// first of equal ones comes first, and NaN last.
 ///
 /// `out` has the shape of `x` with `k` as the last axis.
 ///

@@ -179,7 +179,7 @@ macro_rules! products {
 /// The columns of A: `lines` times `k`, the first ones of its lines `pitch` elements apart.
 #[derive(Clone, Copy)]
 pub(super) struct Lines {
-    /// Elements from one row to the next, where that is no constant.
+    /// Elements from one row to the next, where that is not a constant.
     pub row: usize,
     pub lines: usize,
     pub pitch: usize,

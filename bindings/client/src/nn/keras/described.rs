@@ -31,12 +31,10 @@ impl Described {
                 causal: is_causal,
                 list: true,
             },
-            "MultiHeadAttention" | "GroupQueryAttention" | "GroupedQueryAttention" => {
-                Arguments::Attend {
-                    causal: is_causal,
-                    list: false,
-                }
-            }
+            "MultiHeadAttention" | "GroupQueryAttention" => Arguments::Attend {
+                causal: is_causal,
+                list: false,
+            },
             _ => Arguments::Each,
         };
         let name = entry.get("config").and_then(|config| config.get("name"));

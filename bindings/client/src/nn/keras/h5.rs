@@ -7,6 +7,7 @@ use tfp_core::{Error, Result, Tensor};
 
 use super::graph;
 use super::keras_2::modernize;
+use super::names::export;
 use super::order::{Graph, Operation};
 use crate::formats::hdf5::Datasets;
 use crate::formats::json::Json;
@@ -34,6 +35,7 @@ pub(super) fn parse(datasets: &Datasets<'_>, problems: &mut Vec<String>) -> Resu
     if version.is_empty() || version.starts_with(['1', '2']) {
         config = modernize(&config, problems)?;
     }
+    export(&mut config);
     let mut graph = graph::Graph::parse(&config, "", problems)?;
     if problems.is_empty() {
         graph.place(|layer, count| {

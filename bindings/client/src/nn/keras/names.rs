@@ -1,7 +1,30 @@
 //! Names in files of Keras.
 
+use crate::formats::json::Json;
+
 /// Classes whose name in a configuration is another than in Python's code, by which weights are stored.
 const EXPORTED: &[(&str, &str)] = &[("GroupQueryAttention", "GroupedQueryAttention")];
+
+/// Gives classes in a `.h5` file, which has the names of Python's code, those of a configuration.
+pub(super) fn export(json: &mut Json) {
+    match json {
+        Json::Object(members) => {
+            for (key, value) in members {
+                match value {
+                    Json::Text(class) if key == "class_name" => {
+                        let known = EXPORTED.iter().find(|(_, own)| own == class);
+                        if let Some((exported, _)) = known {
+                            *class = (*exported).to_owned();
+                        }
+                    }
+                    other => export(other),
+                }
+            }
+        }
+        Json::List(list) => list.iter_mut().for_each(export),
+        _ => {}
+    }
+}
 
 /// The name of a class as Keras writes it into files: `Conv2DTranspose` to `conv2d_transpose`.
 pub(super) fn snake_case(class: &str) -> String {
@@ -49,6 +72,22 @@ pub(super) fn numbered(name: &str, before: &mut Vec<String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_of_python_get_their_exported_names() {
+        let layer = |class: &str| {
+            let text = format!(
+                r#"[{{"class_name": "TimeDistributed", "config": {{"name": "GroupedQueryAttention",
+                "layer": {{"class_name": "{class}", "config": {{}}}}}}}}]"#
+            );
+            Json::parse(text.as_bytes()).expect("JSON")
+        };
+        let mut json = layer("GroupedQueryAttention");
+        export(&mut json);
+        assert_eq!(json, layer("GroupQueryAttention"));
+    }
+
     #[test]
     fn classes_have_the_names_of_keras() {
         for (class, name) in [
@@ -61,7 +100,7 @@ mod tests {
             ("RMSNormalization", "rms_normalization"),
             ("StackedRNNCells", "stacked_rnn_cells"),
         ] {
-            assert_eq!(super::snake_case(class), name);
+            assert_eq!(snake_case(class), name);
         }
     }
 }

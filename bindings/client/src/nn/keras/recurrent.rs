@@ -26,7 +26,7 @@ pub(super) fn describe(
         "RNN" => Some(cells(config)),
         "ConvLSTM1D" | "ConvLSTM2D" | "ConvLSTM3D" => Some(conv_lstm(class, config)),
         "MultiHeadAttention" => Some(multi_head(config, is_causal)),
-        "GroupQueryAttention" | "GroupedQueryAttention" => Some(grouped(config, is_causal)),
+        "GroupQueryAttention" => Some(grouped(config, is_causal)),
         "Attention" | "AdditiveAttention" => Some(attention(class, config, is_causal)),
         _ => None,
     }

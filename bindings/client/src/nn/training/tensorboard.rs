@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tfp_core::Result;
+use tfp_core::wire::Writer;
+use tfp_core::{DataType, Result};
 
 use super::{Callback, Control, Logs, Trainer};
 use crate::checkpoint::masked_crc;
@@ -88,38 +89,36 @@ impl Events {
         ));
         let file = File::create(&path).map_err(unwritten(&path))?;
         let mut events = Self { path, file };
-        let mut event = Message::default();
+        let mut event = Writer::new();
         event.double(1, now());
         event.bytes(3, b"brain.Event:2");
-        events.write(&event.0)?;
+        events.write(&event.into_bytes())?;
         Ok(events)
     }
 
     /// Adds numbers of a step.
     fn scalars(&mut self, step: u64, values: &[(String, f32)]) -> Result<()> {
         for (tag, value) in values {
-            let mut tensor = Message::default();
-            // float32, and a shape without dimensions.
-            tensor.integer(1, 1);
-            tensor.bytes(2, &[]);
-            tensor.bytes(5, &value.to_le_bytes());
-            let mut plugin = Message::default();
-            plugin.bytes(1, b"scalars");
-            let mut metadata = Message::default();
-            metadata.bytes(1, &plugin.0);
-            // Scalars, as a class of data.
-            metadata.integer(4, 1);
-            let mut one = Message::default();
-            one.bytes(1, tag.as_bytes());
-            one.bytes(8, &tensor.0);
-            one.bytes(9, &metadata.0);
-            let mut summary = Message::default();
-            summary.bytes(1, &one.0);
-            let mut event = Message::default();
+            let mut event = Writer::new();
             event.double(1, now());
-            event.integer(2, step);
-            event.bytes(5, &summary.0);
-            self.write(&event.0)?;
+            event.int(2, step as i64);
+            event.message(5, |summary| {
+                summary.message(1, |one| {
+                    one.bytes(1, tag.as_bytes());
+                    one.message(8, |tensor| {
+                        tensor.int(1, DataType::FLOAT.number().into());
+                        // A shape without dimensions.
+                        tensor.bytes(2, &[]);
+                        tensor.floats(5, &[*value]);
+                    });
+                    one.message(9, |metadata| {
+                        metadata.message(1, |plugin| plugin.bytes(1, b"scalars"));
+                        // Scalars, as a class of data.
+                        metadata.int(4, 1);
+                    });
+                });
+            });
+            self.write(&event.into_bytes())?;
         }
         self.file.flush().map_err(unwritten(&self.path))
     }
@@ -139,34 +138,4 @@ impl Events {
 fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64())
-}
-
-/// A message of protocol buffers.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn integer(&mut self, field: u64, value: u64) {
-        self.varint(field << 3);
-        self.varint(value);
-    }
-
-    fn double(&mut self, field: u64, value: f64) {
-        self.varint(field << 3 | 1);
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend(bytes);
-    }
 }
