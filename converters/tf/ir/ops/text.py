@@ -249,7 +249,10 @@ class TokenValues(_Tokens):
         row = 1 if self.row is None else self.row
         found = [found[:row] for found in self.classes(x)]
         numbers = [[*of, *[len(values) - 1] * (row - len(of))] for of in found]
-        return [values[np.asarray(numbers, np.int64).reshape(shape)]]
+        return [values[np.asarray(numbers, np.int64).reshape(self._shape(x))]]
+
+    def _shape(self, x: Operands) -> tuple[int, ...]:
+        return (*np.shape(x[0]), *(() if self.row is None else (self.row,)))
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,21 @@ def changes_of(pattern: str, rewrite: str) -> list[Change]:
     return [Every(literal.encode(), becomes)]
 
 
+def characters_of(pattern: str) -> Characters:
+    """Returns the characters of which an expression such as `[a-z]+` matches a run.
+
+    Raises:
+        Unsupported: It is another expression.
+    """
+    reader = _Reader(pattern)
+    if pattern[:1] not in ("[", "\\"):
+        raise _refused(pattern)
+    found = reader.one()
+    if reader.rest() != "+":
+        raise _refused(pattern)
+    return found
+
+
 def _refused(pattern: str) -> Unsupported:
     return Unsupported(
         f"the regular expression {pattern!r}; single characters, classes of them, and fixed text "
