@@ -177,8 +177,8 @@ def _converted(request: Request, progress: Progress) -> Result:
         options = replace(options, tolerance=max(options.tolerance, _HALF_TOLERANCE))
     if any(v.data is not None and v.data.dtype == "int8" for v in loaded.trace.variables.values()):
         options = replace(options, tolerance=max(options.tolerance, _INT8_TOLERANCE))
-    if text_problem := _open_problem(graph, options):
-        raise UsageError(text_problem)
+    if problem := _text_problem(graph, options) or _open_problem(graph, options):
+        raise UsageError(problem)
     if wrong := _state_problems(graph, options):
         raise UsageError.of(wrong)
     progress("predict, and check what rounding decides")
@@ -224,6 +224,15 @@ def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
         return err
     advice = f"if it needs a number for {names}, give the sizes of the inputs with --input_shape"
     return UnsupportedError.of([p if p.advice else replace(p, advice=advice) for p in err.problems])
+
+
+def _text_problem(graph: ir.Graph, options: Options) -> Problem | None:
+    """Returns that a crate without std takes no text, if the model reads some."""
+    read = [port.name for port in graph.inputs if port.value.dtype is ir.DType.STR]
+    if not read or options.profile is not Profile.NO_STD:
+        return None
+    what = f"a crate without std takes numbers, and the input {read[0]} is text"
+    return Problem("--profile=no_std", what, "leave it out")
 
 
 def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:

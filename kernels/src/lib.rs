@@ -26,6 +26,7 @@ pub mod quantized;
 pub mod simd;
 #[cfg(test)]
 mod testing;
+pub mod text;
 #[cfg(test)]
 mod trial;
 

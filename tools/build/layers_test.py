@@ -24,6 +24,7 @@ KERNELS: Table = {
     "gemm": "base frame simd",
     "conv": "base gemm simd",
     "quantized": "base conv simd",
+    "text": "base",
     "ops": "base",
     "ops/conv": "base conv gemm ops/matrix",
     "ops/elementwise": "base frame gemm math simd",

@@ -52,6 +52,7 @@ pub mod softmax;
 pub mod stored;
 pub mod sums;
 pub mod suppress;
+pub mod text;
 pub mod top;
 pub mod weights;
 pub mod whole;

@@ -15,6 +15,7 @@ from converters.tf.emit.crate import Features
 from converters.tf.emit.model import feature_keys
 from converters.tf.errors import FeaturesError, shortened
 from converters.tf.ir.fixed import fixed, open_dims, sizes_of
+from converters.tf.ir.samples import made_texts
 from converters.tf.lower.trace import Predict
 from tools.codegen.conversion import Problem
 
@@ -109,6 +110,9 @@ def made(graph: ir.Graph, predict: Predict, attempt: int = 0) -> Features:
             advice = "record inputs, and pass them as --path_to_fv"
             raise FeaturesError(Problem("made features", f"{what}, too much to make", advice))
         kind = port.value.dtype.numpy
+        if port.value.dtype is ir.DType.STR:
+            inputs[port.name] = made_texts(graph, port.value, shape, attempt)
+            continue
         least, limit, table = _limits(graph, port.value, most)
         if kind.kind == "b":
             least, limit = 0, 2
@@ -253,7 +257,9 @@ def _differences(
 
 
 def _fits(array: ir.Array, value: ir.Value) -> bool:
-    if array.ndim != value.rank or array.dtype.kind not in "biuf":
+    if array.ndim != value.rank or array.dtype.kind not in "biufU":
+        return False
+    if (array.dtype.kind == "U") != (value.dtype is ir.DType.STR):
         return False
     if array.dtype.kind == "f" and value.dtype.numpy.kind != "f":
         return False

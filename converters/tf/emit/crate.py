@@ -261,7 +261,9 @@ def features_arrays(graph: ir.Graph, features: Features) -> dict[str, ir.Array]:
     arrays: dict[str, ir.Array] = {}
     for port in graph.inputs:
         data = np.asarray(features.inputs[port.name])
-        arrays[input_keys[port.name]] = data.astype(port.value.dtype.numpy)
+        # A file without pickled objects has text in NumPy's own type.
+        text = port.value.dtype is ir.DType.STR
+        arrays[input_keys[port.name]] = data.astype(str if text else port.value.dtype.numpy)
     for port in graph.outputs:
         data = np.asarray(features.outputs[port.name])
         arrays[output_keys[port.name]] = data.astype(port.value.dtype.numpy)

@@ -13,7 +13,7 @@ from converters.tf.emit.names import snake
 from converters.tf.emit.opened import Opened
 from converters.tf.emit.ops.registry import OPS
 from converters.tf.emit.options import Options, Profile
-from converters.tf.emit.port_text import PortText
+from converters.tf.emit.port_text import TEXT, PortText
 from converters.tf.emit.statements import MEMORY, Code, Kind, Name, code
 from converters.tf.emit.timed import label, timed
 from converters.tf.emit.weights import WeightFile, lay_out, packed_constants, rust_type
@@ -254,7 +254,7 @@ def _port(
     made: Mapping[ir.Value, ir.Node] = MappingProxyType({}),
 ) -> PortText:
     value = port.value
-    kind = "bool" if value.dtype is ir.DType.BOOL else rust_type(value.dtype)
+    kind = {ir.DType.BOOL: "bool", ir.DType.STR: TEXT}.get(value.dtype, rust_type(value.dtype))
     return PortText(
         field,
         port.name,

@@ -309,7 +309,9 @@ class OpenPort:
         self.rank = len(port.full)
         self.extents = port.extents
         self.zero = port.zero
-        self.sample = {"bool": "true", "f32": "0.5", "f64": "0.5"}.get(port.type, "1")
+        self.sample = port.sample
+        self.element = port.element
+        self.read = port.read
         names = list(opened.dims)
         self.axes = [] if port.source else [_axis(dim, names) for dim in port.full]
         self.call_dims = [] if port.source else [_of_call(dim, opened) for dim in port.full]

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from converters.tf import ir
 from converters.tf.emit.statements import Code
 from converters.tf.ir.expressions import is_open
+from tools.codegen.rust import string_literal
+
+# The Rust type of a text.
+TEXT = "&str"
 
 
 @dataclass(frozen=True)
@@ -49,4 +53,23 @@ class PortText:
     @property
     def zero(self) -> str:
         """Returns the zero of the type."""
-        return {"bool": "false", "f32": "0.0", "f64": "0.0"}.get(self.type, "0")
+        return {"bool": "false", "f32": "0.0", "f64": "0.0", TEXT: '""'}.get(self.type, "0")
+
+    @property
+    def sample(self) -> str:
+        """Returns an element of the type that is not zero."""
+        samples = {"bool": "true", "f32": "0.5", "f64": "0.5", TEXT: '"a text of a few words"'}
+        return samples.get(self.type, "1")
+
+    @property
+    def element(self) -> str:
+        """Returns the type of an element that is borrowed for the lifetime of the inputs."""
+        return "&'a str" if self.type == TEXT else self.type
+
+    @property
+    def read(self) -> str:
+        """Returns the expression of the recorded elements."""
+        key = string_literal(self.key)
+        if self.type == TEXT:
+            return f"features.texts({key})"
+        return f"features.array::<{self.type}>({key})"

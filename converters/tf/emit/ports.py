@@ -53,14 +53,16 @@ class PortView:
         self.shape = port.shape
         self.dims = port.dims
         self.extents = port.extents
-        self.variant = _VARIANTS[port.type]
+        self.variant = _VARIANTS.get(port.type, "")
+        self.element = port.element
+        self.read = port.read
         self.nested = port.type
         for size in reversed(port.dims):
             self.nested = f"[{self.nested}; {size}]"
         # Without dimensions there is one element and nothing to nest.
         self.views = _VIEWS if port.dims else ()
         self.zero = port.zero
-        self.sample = {"bool": "true", "f32": "0.5", "f64": "0.5"}.get(port.type, "1")
+        self.sample = port.sample
         self.fixed = port.fixed
         self.leading = port.leading
         self.elements = port.elements

@@ -19,7 +19,10 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 class DType(StrEnum):
-    """Element types, by their Rust names. `bool` takes one byte, 0 or 1."""
+    """Element types, by their Rust names. `bool` takes one byte, 0 or 1.
+
+    `str` is text, of Python's strings or of bytes, which only inputs have.
+    """
 
     F32 = "f32"
     F64 = "f64"
@@ -32,6 +35,7 @@ class DType(StrEnum):
     U32 = "u32"
     U64 = "u64"
     BOOL = "bool"
+    STR = "str"
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -50,7 +54,10 @@ class DType(StrEnum):
         Raises:
             ValueError: There is none.
         """
-        name = np.dtype(dtype).name
+        kind = np.dtype(dtype)
+        if kind.kind in "OSU":
+            return cls.STR
+        name = kind.name
         for ours, numpy in _NUMPY.items():
             if numpy == name:
                 return cls(ours)
@@ -69,6 +76,7 @@ _NUMPY = {
     "u32": "uint32",
     "u64": "uint64",
     "bool": "bool",
+    "str": "object",
 }
 
 

@@ -49,7 +49,7 @@ class CustomOp:
         shape_rule: `shapes` of the module.
         meaning: `compute` of the module.
         type_rule: `dtypes` of the module, if it has one.
-        calls: The nodes of the model so far.
+        calls: The nodes of the model so far, by their attributes; also those that are refused.
     """
 
     name: str
@@ -60,7 +60,7 @@ class CustomOp:
     shape_rule: Callable[[list[Shape], dict[str, Any]], Any]
     meaning: Callable[[list[Array], dict[str, Any]], Any]
     type_rule: Callable[[list[str], dict[str, Any]], Any] | None
-    calls: list[Call] = field(default_factory=list)
+    calls: list[Mapping[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,13 +239,13 @@ def called(op: CustomOp, attributes: Mapping[str, Any]) -> Call:
         ShapeError: The node lacks an attribute that the Rust function is given, or it is of a kind
             that Rust has no literal for.
     """
+    op.calls.append(attributes)
     missing = [name for name in op.names if name not in attributes]
     if missing:
         given = ", ".join(attributes) or "nothing"
         raise ShapeError(f"{op.name} has no attribute {missing[0]}; it has {given}")
     arguments = tuple(_argument(op, name, attributes[name]) for name in op.names)
-    op.calls.append(Call(op, dict(attributes), arguments))
-    return op.calls[-1]
+    return Call(op, dict(attributes), arguments)
 
 
 def _argument(op: CustomOp, name: str, value: Any) -> Argument:

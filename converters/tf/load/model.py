@@ -87,9 +87,10 @@ def load(path: Path, options: LoadOptions) -> Loaded:
     if options.signature and kind not in (Kind.SAVED_MODEL, Kind.TFLITE):
         what = f"only a SavedModel and a .tflite file have signatures; {path} is {kind.value}"
         raise UsageError(Problem("--signature", what, "leave it out"))
-    if options.custom_ops and kind not in (Kind.KERAS, Kind.HDF5, Kind.ONNX):
+    if options.custom_ops and kind not in (Kind.KERAS, Kind.HDF5, Kind.ONNX, Kind.TFLITE):
         what = (
-            f"only Keras models and ONNX files may have operators of yours; {path} is {kind.value}"
+            "only Keras models, ONNX and TFLite files may have operators of yours; "
+            f"{path} is {kind.value}"
         )
         raise UsageError(Problem(OP_FLAG, what, "leave it out"))
     ops = custom_ops(options.custom_ops)
@@ -125,7 +126,7 @@ def _traced(path: Path, kind: Kind, options: LoadOptions, ops: Mapping[str, Cust
     if kind is Kind.GRAPH_DEF:
         return trace_graph_def(path, options.shapes, trusted)
     if kind is Kind.TFLITE:
-        return trace_tflite(path, options.signature, options.shapes, options.integer)
+        return trace_tflite(path, options.signature, options.shapes, options.integer, ops)
     if kind is Kind.ONNX:
         return trace_onnx(path, options.shapes, ops)
     return trace_model(load_keras(path, kind, options, ops), options.shapes)

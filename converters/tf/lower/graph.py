@@ -19,13 +19,17 @@ from converters.tf.lower.assigned import WRITERS, written_before
 from converters.tf.lower.tensors import (
     Bits,
     Bounds,
+    Classes,
     Complex,
     Numbered,
+    Partition,
     Rows,
     Seed,
     Several,
     Spread,
     TensorList,
+    Tokens,
+    Unknown,
 )
 from converters.tf.lower.trace import REFUSED, Attr, Trace, TraceFunction, TraceNode, Variable
 from tools.codegen.conversion import Problem, UnsupportedError
@@ -45,6 +49,8 @@ _DTYPES = {
     "uint32": ir.DType.U32,
     "uint64": ir.DType.U64,
     "bool": ir.DType.BOOL,
+    "string": ir.DType.STR,
+    "object": ir.DType.STR,
 }
 
 
@@ -77,7 +83,9 @@ _HINTS = {
     "a list that grows to a length that is not known": "give the TensorArray its size",
     "a part whose length the inputs say": "take a part of a fixed size, as tf.slice does, and mask",
     "a complex number": "give its real and its imaginary part: tf.math.real and tf.math.imag",
-    "element type string": "look the words up before, and give the model their numbers",
+    "the longest text of a call decides how many tokens there are": "give TextVectorization an "
+    "output_sequence_length, or to_tensor() a shape",
+    "an output of text": "give the number of the word, and look the word up in the program",
 }
 
 
@@ -104,6 +112,10 @@ Tensor: TypeAlias = (
     | Several
     | Seed
     | Complex
+    | Tokens
+    | Classes
+    | Partition
+    | Unknown
     | _Poison
 )
 Result: TypeAlias = Tensor | tuple[Tensor, ...]
@@ -282,6 +294,7 @@ class Lowering:
     def _kept(self, owner: object, data: ir.Array, name: str) -> ir.Value:
         found = self._weights.get(id(owner))
         if found is None:
+            data = data.astype(object) if data.dtype.kind in "SU" else data
             element_type(data.dtype.name)
             found = self._weights[id(owner)] = (owner, ir.constant(data, name))
         return found[1]
@@ -475,6 +488,8 @@ def _as_value(low: Lowering, result: Tensor) -> ir.Value | None:
     if isinstance(result, _Poison):
         return None
     if isinstance(result, ir.Value):
+        if result.dtype is ir.DType.STR:
+            raise Unsupported("an output of text")
         return result
     if isinstance(result, Symbol) and (known := result.known()) is not None:
         return ir.constant(known)
@@ -484,4 +499,6 @@ def _as_value(low: Lowering, result: Tensor) -> ir.Value | None:
         raise Unsupported("the batch is reduced")
     if isinstance(result, Complex):
         raise Unsupported("a complex number")
+    if isinstance(result, Tokens):
+        raise Unsupported("an output of text")
     raise Unsupported("it is the batch size, or no tensor")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from converters.tf import ir
 
@@ -130,3 +130,69 @@ class Complex:
 
     real: ir.Value
     imaginary: ir.Value
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """Texts that are standardized, or the tokens of all texts, one after the other.
+
+    Attributes:
+        texts: The texts as the model reads them.
+        reading: How they become tokens.
+        flat: Whether these are tokens; otherwise each text is a token.
+    """
+
+    texts: ir.Value
+    reading: ir.Reading
+    flat: bool = False
+
+    def same(self, other: Tokens) -> bool:
+        """Returns whether both are the same tokens."""
+        found = (other.texts, other.reading, other.flat)
+        return (self.texts, self.reading, self.flat) == found
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """A number for each of some tokens, which the class of the token decides.
+
+    Attributes:
+        tokens: The tokens.
+        words: The words of a vocabulary, in the order of their bytes: the first classes.
+        rest: The classes of other tokens.
+        values: The number of each class.
+        made: The tensor of the model, by the identity of the builder that made it.
+    """
+
+    tokens: Tokens
+    words: tuple[bytes, ...]
+    rest: ir.Rest
+    values: ir.Array
+    made: dict[int, ir.Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """How tokens lie in their texts, in one of the forms in which TensorFlow says it.
+
+    Attributes:
+        tokens: The tokens.
+        form: `index` and `shape` of a sparse tensor, `rows` of each token, `lengths` of each text,
+            their sums as `ends`, and with 0 before them as `splits`. Of characters there are also
+            the `codes` (as a column: `column`), the `shape of codes`, their `count` (as a list:
+            `size`), the numbers up to it (`after` it) as `each`.
+    """
+
+    tokens: Tokens
+    form: str
+
+
+@dataclass(frozen=True, eq=False)
+class Unknown:
+    """A number that all texts of a call decide.
+
+    Attributes:
+        least: What it is at least, if that is known: another operand.
+    """
+
+    least: object = None

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 /// The arrays of a file.
 pub struct Npz {
     arrays: BTreeMap<String, (String, Vec<u8>)>,
+    texts: BTreeMap<String, Vec<String>>,
 }
 
 /// A type that arrays are read as.
@@ -68,7 +69,19 @@ impl Npz {
             arrays.insert(name.trim_end_matches(".npy").to_owned(), array);
             at += 46 + lengths.iter().sum::<usize>();
         }
-        Self { arrays }
+        let texts = arrays
+            .iter()
+            .filter_map(|(name, (numpy, data))| Some((name.clone(), texts(numpy, data)?)))
+            .collect();
+        Self { arrays, texts }
+    }
+
+    /// The elements of an array of texts.
+    #[allow(dead_code)]
+    pub fn texts(&self, name: &str) -> Vec<&str> {
+        let found = self.texts.get(name);
+        let texts = found.unwrap_or_else(|| panic!("no array {name} of texts"));
+        texts.iter().map(String::as_str).collect()
     }
 
     fn raw(&self, name: &str) -> &(String, Vec<u8>) {
@@ -92,6 +105,18 @@ impl Npz {
         }
         self.array::<f32>(name).into_iter().map(f64::from).collect()
     }
+}
+
+/// The elements of an array of texts, which have so many characters of four bytes each, with zeros
+/// after the last one; nothing for an array of another type.
+fn texts(numpy: &str, data: &[u8]) -> Option<Vec<String>> {
+    let size = numpy.strip_prefix("<U")?.parse::<usize>().ok()? * 4;
+    let text = |bytes: &[u8]| -> String {
+        let characters = bytes.chunks(4).map(|four| number(four, 0, 4) as u32);
+        let all: String = characters.filter_map(char::from_u32).collect();
+        all.trim_end_matches('\0').to_owned()
+    };
+    Some(data.chunks(size.max(1)).map(text).collect())
 }
 
 /// Type and data of an array.

@@ -17,6 +17,7 @@ from converters.tf.emit.support import problems
 from converters.tf.ir.expressions import Size
 from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
+from converters.tf.ir.samples import made_texts
 from converters.tf.load.model import trace_model
 from converters.tf.lower.convert import convert
 from converters.tf.lower.trace import Loaded
@@ -85,6 +86,9 @@ def inputs_for(graph: ir.Graph, batch: int, whole: int = 5) -> dict[str, ir.Arra
         dims = ir.shape_at(port.value.shape, batch)
         shape = [d.at(sizes) if isinstance(d, Size) else d for d in dims]
         kind = port.value.dtype.numpy
+        if port.value.dtype is ir.DType.STR:
+            arrays[port.name] = made_texts(graph, port.value, tuple(shape), batch)
+            continue
         data = random.normal(size=shape) if kind.kind == "f" else random.integers(0, whole, shape)
         arrays[port.name] = data.astype(kind)
     return arrays

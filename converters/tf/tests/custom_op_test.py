@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import onnx
 import pytest
+from flatbuffers import flexbuffers
 from onnx import TensorProto, helper
 
 from converters.tf import ir
@@ -26,6 +27,7 @@ from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import TOLERANCE, difference
 from converters.tf.tests.crates.crates import compile_and_test, runtime_flags, rustfmt, write
 from converters.tf.tests.open_crates import Model, run
+from converters.tf.tests.tflite_files import Operator, Subgraph, Tensor, constant, file_of
 from converters.tf.tf2rust import Request, graph_of
 from converters.tf.tf2rust import run as converted
 from tools.codegen.conversion import ConversionError, UnsupportedError, UsageError
@@ -364,3 +366,56 @@ def test_open_sizes_are_numbers_to_a_rule(module: Path, tmp_path: Path) -> None:
     loaded = load(_onnx(tmp_path, ("batch", "steps", 3)), _options(module))
     shape = convert(loaded.trace).outputs[1].value.shape
     assert shape == (ir.Batch(), unknown("steps") // 2 + 1, 3)
+
+
+def _tflite(folder: Path, options: bytes | None = None) -> Path:
+    """Returns a file with an operator that TFLite does not know."""
+    scale = np.array([1.0, -0.5, 2.0], np.float32)
+    tensors = [
+        Tensor((1, 4, 3), name="x"),
+        constant(scale),
+        Tensor((1, 4, 3), name="negative"),
+        Tensor((1, 4, 3), name="y"),
+        Tensor((1, 1, 3), name="cut"),
+        Tensor((1, 1, 3), name="z"),
+    ]
+    zero = constant(np.zeros((), np.float32))
+    own = flexbuffers.Dumps(_ATTRIBUTES) if options is None else options
+    operators = [
+        Operator("MINIMUM", [0, 6], [2]),
+        Operator("SoftClip", [2, 1], [3, 4], custom=bytes(own)),
+        Operator("TANH", [4], [5]),
+    ]
+    path = folder / "net.tflite"
+    path.write_bytes(file_of([Subgraph([*tensors, zero], operators, [0], [3, 5])]))
+    return path
+
+
+def test_an_operator_of_a_tflite_file(module: Path, tmp_path: Path) -> None:
+    loaded = load(_tflite(tmp_path), _options(module, "SoftClip"))
+    graph = graph_of(loaded)
+    (port,) = graph.inputs
+    x = np.random.default_rng(3).normal(size=(5, 4, 3)).astype(np.float32) * 3
+    for found in (interpret(graph, {port.name: x}), loaded.predict({port.name: x})):
+        for data, expected in zip(found.values(), _expected(x).values(), strict=True):
+            assert difference(data, expected) <= TOLERANCE
+    assert sum(isinstance(node.op, ir.Custom) for node in graph.nodes) == 1
+
+
+def test_options_that_are_no_map(module: Path, tmp_path: Path) -> None:
+    """The module gets their bytes."""
+    source = module.read_text()
+    module.write_text(source.replace('("limit", "axes", "way")', '("options",)'))
+    graph = graph_of(load(_tflite(tmp_path, b"\x07\x00\xff"), _options(module, "SoftClip")))
+    (own,) = (node.op.own for node in graph.nodes if isinstance(node.op, ir.Custom))
+    assert own.arguments == ((7, 0, 255),)
+
+
+def test_a_tflite_operator_is_refused(module: Path, tmp_path: Path) -> None:
+    path = _tflite(tmp_path)
+    with pytest.raises(UnsupportedError, match="SoftClip; --custom_op takes one of your own"):
+        graph_of(load(path, LoadOptions()))
+    with pytest.raises(UsageError, match="has no node of this operator"):
+        load(path, LoadOptions(custom_ops=(("SoftClip", module), ("Other", module))))
+    with pytest.raises(UnsupportedError, match="no attribute limit"):
+        graph_of(load(_tflite(tmp_path, flexbuffers.Dumps({"a": 1})), _options(module, "SoftClip")))

@@ -17,6 +17,7 @@ from converters.tf.ir import Array
 from converters.tf.tests.checks import model_of
 
 FLAT, SEQUENCE, IMAGE, VOLUME = (6,), (5, 6), (8, 6, 3), (4, 5, 6, 2)
+_VOCABULARY = ["the", "fox", "é"]
 
 
 @dataclass(frozen=True)
@@ -299,6 +300,19 @@ CASES: tuple[Case, ...] = (
     _case("UpSampling2D", IMAGE, 2, interpolation="bicubic"),
     _case("UpSampling2D", IMAGE, 2, interpolation="lanczos3"),
     _case("UpSampling3D", VOLUME, 2),
+    Case("Hashing", lambda x: layers.Hashing(7)(x), (FLAT,), ("int64",)),
+    Case(
+        "StringLookup",
+        lambda x: layers.StringLookup(vocabulary=_VOCABULARY)(x),
+        (FLAT,),
+        ("string",),
+    ),
+    Case(
+        "TextVectorization",
+        lambda x: layers.TextVectorization(vocabulary=_VOCABULARY, output_sequence_length=5)(x),
+        ((1,),),
+        ("string",),
+    ),
     _case("ZeroPadding1D", SEQUENCE, (2, 1)),
     _case("ZeroPadding2D", IMAGE, ((1, 0), (2, 3))),
     _case("ZeroPadding3D", VOLUME, 1),
@@ -314,21 +328,11 @@ BASES: Mapping[str, str] = {
 REFUSED: Mapping[str, Case] = {
     case.kind: case
     for case in (
-        Case("Hashing", lambda x: layers.Hashing(7)(x), (FLAT,), ("int64",)),
         Case(
             "HashedCrossing",
             lambda a, b: layers.HashedCrossing(7)([a, b]),
             ((1,), (1,)),
             ("int64", "int64"),
-        ),
-        Case(
-            "StringLookup", lambda x: layers.StringLookup(vocabulary=["a"])(x), (FLAT,), ("string",)
-        ),
-        Case(
-            "TextVectorization",
-            lambda x: layers.TextVectorization(vocabulary=["a"])(x),
-            ((1,),),
-            ("string",),
         ),
     )
 }
@@ -336,16 +340,31 @@ REFUSED: Mapping[str, Case] = {
 
 REASONS: Mapping[str, str] = {
     "FlaxLayer": "it is code of JAX",
-    "Hashing": "it hashes text, which it makes of numbers too",
-    "HashedCrossing": "it hashes",
+    "HashedCrossing": "it hashes pairs of texts or numbers",
     "JaxLayer": "it is code of JAX",
-    "StringLookup": "its inputs or its outputs are text",
-    "TextVectorization": "its inputs are text",
     "TorchModuleWrapper": "it is code of PyTorch",
 }
 """Why a class does not convert."""
 
 PARTS: Mapping[str, tuple[str, Case]] = {
+    "StringLookup": (
+        "without `invert`, which gives text",
+        Case(
+            "StringLookup",
+            lambda x: layers.StringLookup(vocabulary=_VOCABULARY, invert=True)(x),
+            (FLAT,),
+            ("int64",),
+        ),
+    ),
+    "TextVectorization": (
+        "with `output_sequence_length` where it gives numbers of tokens",
+        Case(
+            "TextVectorization",
+            lambda x: layers.TextVectorization(vocabulary=_VOCABULARY)(x),
+            ((1,),),
+            ("string",),
+        ),
+    ),
     "MelSpectrogram": (
         "only with `power_to_db=False`: decibels are limited by the loudest of the batch",
         _case("MelSpectrogram", (640,), fft_length=128, sequence_stride=64, sequence_length=128),

@@ -291,16 +291,6 @@ def test_an_output_of_all_examples_is_refused(dtype: str) -> None:
         convert(trace_model(model).trace)
 
 
-def test_every_input_of_text_is_reported() -> None:
-    def body(x: Any, y: Any) -> list[Any]:
-        return [layers.StringLookup(vocabulary=["a"])(t) for t in (x, y)]
-
-    with pytest.raises(UnsupportedError) as caught:
-        convert(trace_model(model_of([(4,), (2,)], body, ["string", "string"])).trace)
-    assert [p.what for p in caught.value.problems] == ["element type string"] * 2
-    assert all("look the words up before" in p.advice for p in caught.value.problems)
-
-
 class Subclassed(keras.Model):  # type: ignore[misc]
     """A model that is code."""
 

@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto
 
+from converters.tf.emit.support import problems
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.onnx.registry import HANDLERS
+from converters.tf.lower.convert import convert
 from converters.tf.tests.onnx_cases import cases
 from converters.tf.tests.onnx_graphs import LEARNED, Body, Dims, Network, checked, saved, trees
 from tools.codegen.conversion import UnsupportedError
@@ -37,6 +41,106 @@ def test_linear_models_of_scikit_learn(tmp_path: Path) -> None:
         return [*found, *both, line, *(net("Normalizer", x, norm=n) for n in ("MAX", "L1", "L2"))]
 
     _check(tmp_path, body)
+
+
+@pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
+def test_a_row_of_zeros_stays_one(tmp_path: Path, norm: str) -> None:
+    """As a text without a word of the vocabulary."""
+
+    def body(net: Network, x: str) -> str:
+        zeros = net("Mul", x, net.constant(np.zeros(5, np.float32)))
+        return net("Normalizer", zeros, norm=norm)
+
+    _check(tmp_path, body)
+
+
+PARTS = [
+    "the",
+    "Fox!",
+    "lazy",
+    "\u212aing",
+    "\u0130t",
+    "É",
+    "a_b",
+    "日本",
+    "don't",
+    "\n",
+    "  ",
+    "zzz",
+]
+
+
+def _pipeline(net: Network, x: str, **options: Any) -> str:
+    """As scikit-learn's vectorizers are written."""
+    expression = options.pop("tokenexp", "[a-zA-Z0-9_]+")
+    flat = net("Reshape", x, net.ints(-1))
+    if options.pop("lower", True):
+        flat = net("StringNormalizer", flat, case_change_action="LOWER", locale="C.UTF-8")
+    given: dict[str, Any] = {"mark": 0, "mincharnum": 1, "pad_value": "#", "tokenexp": expression}
+    words = net("com.microsoft.Tokenizer", flat, **given)
+    return net("TfIdfVectorizer", net("Flatten", words), max_skip_count=0, **options)
+
+
+TOKENS: dict[str, dict[str, Any]] = {
+    "words": {"pool_strings": ["the", "fox", "king", "it", "a_b", "don"], "ngram_counts": [0],
+              "max_gram_length": 1, "min_gram_length": 1, "mode": "TF"},
+    "pairs": {"pool_strings": ["the", "fox", "the", "fox", "fox", "lazy"], "ngram_counts": [0, 2],
+              "max_gram_length": 2, "min_gram_length": 1, "mode": "TFIDF",
+              "weights": [0.5, 2.0, 1.5, 3.0]},
+    "capitals": {"pool_strings": ["the", "Fox", "King"], "ngram_counts": [0], "lower": False,
+                 "max_gram_length": 1, "min_gram_length": 1, "mode": "IDF", "weights": [1.0, 2, 3],
+                 "tokenexp": "[a-zA-Z]+"},
+    "characters": {"pool_strings": ["t", "h", "e", "h", "e", " ", "f", "o", "x"], "tokenexp": ".",
+                   "ngram_counts": [0, 0, 0], "max_gram_length": 3, "min_gram_length": 2,
+                   "mode": "TF"},
+    "all characters": {"pool_strings": ["É", "日", "本", "t"], "tokenexp": ".", "lower": False,
+                       "ngram_counts": [0], "max_gram_length": 1, "min_gram_length": 1,
+                       "mode": "TF"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+def test_text_pipelines_of_scikit_learn(tmp_path: Path, kind: str) -> None:
+    options, sizes = dict(TOKENS[kind]), {"pairs": 4, "characters": 3}
+    columns = sizes.get(kind, len(options["pool_strings"]))
+    net = Network()
+    y = _pipeline(net, "x", ngram_indexes=list(range(columns))[::-1], **options)
+    model = net.model({"x": ["N", 1]}, [y], [object])
+    tested.update(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in net.nodes)
+    random = np.random.default_rng(1)
+    texts = [" ".join(random.choice(PARTS, 6)) for _ in range(20)]
+    given = {"x": np.array([*texts, "", "the", " the  the fox ", "the\uff26ox"], object)[:, None]}
+    loaded = load(saved(model, tmp_path), LoadOptions())
+    graph = convert(loaded.trace)
+    assert problems(graph) == []
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    (expected,) = session.run(None, given)
+    assert expected.any()
+    for found in (interpret(graph, given), loaded.predict(given)):
+        (counts,) = found.values()
+        assert np.array_equal(counts, expected)
+
+
+def test_pipelines_that_are_refused(tmp_path: Path) -> None:
+    words = TOKENS["words"]
+    refused: list[tuple[str, dict[str, Any]]] = [
+        ("small letters of other alphabets", words | {"pool_strings": ["é"] * 6}),
+        ("with white space", words | {"pool_strings": ["a b"] * 6}),
+        ("like the padding", words | {"pool_strings": ["#"] * 6}),
+        ("there twice", words | {"pool_strings": ["a"] * 6}),
+        ("regular expression", words | {"tokenexp": "a|b"}),
+        ("white space inside", words | {"tokenexp": "[a ]+"}),
+    ]
+    for expected, options in refused:
+        net = Network()
+        y = _pipeline(net, "x", ngram_indexes=[0, 1, 2, 3, 4, 5], **options)
+        path = saved(net.model({"x": ["N", 1]}, [y], [object]), tmp_path)
+        with pytest.raises(UnsupportedError, match=expected):
+            load(path, LoadOptions())
+    net = Network()
+    y = net("StringNormalizer", net("Reshape", "x", net.ints(-1)), case_change_action="LOWER")
+    with pytest.raises(UnsupportedError, match="it is text"):
+        load(saved(net.model({"x": ["N", 1]}, [y], [object]), tmp_path), LoadOptions())
 
 
 def test_columns(tmp_path: Path) -> None:
@@ -82,6 +186,47 @@ def test_numbers_for_labels(tmp_path: Path, keys: str) -> None:
         ]
 
     _check(tmp_path, body)
+
+
+WORDS = ["the", "é", "", "the fox", "日本", "a"]
+
+
+def test_numbers_for_words(tmp_path: Path) -> None:
+    def body(net: Network, x: str) -> list[str]:
+        floats = [float(i) - 2.5 for i in range(len(WORDS))]
+        listed: dict[str, Any] = {"keys_strings": WORDS}
+        return [
+            net("LabelEncoder", x, default_float=-3.0, values_floats=floats, **listed),
+            net("LabelEncoder", x, values_int64s=[5, 4, 3, 2, 1, 0], **listed),
+        ]
+
+    tested.update(checked(tmp_path, ROWS, body, dtype=object, batches=(1, 7)))
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+def test_counts_of_words(tmp_path: Path, mode: str) -> None:
+    def body(net: Network, x: str) -> list[str]:
+        words: dict[str, Any] = {"pool_strings": [*WORDS, "the", "a", "a", "the"], "mode": mode}
+        words |= {"ngram_counts": [0, len(WORDS)], "ngram_indexes": [2, 1, 0, 3, 4, 6, 5, 7]}
+        words |= {"weights": [0.5 * i for i in range(8)]} if mode != "TF" else {}
+        span: dict[str, Any] = {"min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1}
+        return [net("TfIdfVectorizer", x, **span, **words)]
+
+    tested.update(checked(tmp_path, ROWS, body, dtype=object, batches=(1, 7)))
+
+
+def test_words_that_are_refused(tmp_path: Path) -> None:
+    refused: list[tuple[str, dict[str, Any]]] = [
+        ("there twice", {"keys_strings": ["a", "a"], "values_int64s": [1, 2]}),
+        ("labels that are strings", {"keys_int64s": [1], "values_strings": ["a"]}),
+        ("1 keys and 2 values", {"keys_strings": ["a"], "values_int64s": [1, 2]}),
+    ]
+    for expected, attrs in refused:
+        net = Network()
+        y = net("LabelEncoder", "x", **attrs)
+        path = saved(net.model({"x": ROWS}, [y], [object]), tmp_path)
+        with pytest.raises(UnsupportedError, match=expected):
+            load(path, LoadOptions())
 
 
 @pytest.mark.parametrize("mode", ["LEQ", "LT", "GTE", "GT"])

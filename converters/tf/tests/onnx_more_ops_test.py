@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -15,6 +16,7 @@ from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.tests.onnx_graphs import Dims, Network, agree, checked, saved
+from tools.codegen.conversion import UnsupportedError
 
 
 @pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
@@ -187,3 +189,29 @@ def test_negative_indices_of_the_model(tmp_path: Path, axis: int) -> None:
 def _constant(model: Any, name: str) -> Any:
     """Returns a constant of a model."""
     return numpy_helper.to_array(next(t for t in model.graph.initializer if t.name == name))
+
+
+@pytest.mark.parametrize("ordered", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1, -3])
+def test_slices_of_which_each_comes_once(tmp_path: Path, axis: int, ordered: int) -> None:
+    dims = [6, 6, 2]
+    net = Network(18)
+    names = net.many("Unique", 4, "x", axis=axis, sorted=ordered)
+    model = net.model({"x": dims}, names)
+    graph = convert(load(saved(model, tmp_path), LoadOptions()).trace)
+    assert problems(graph) == []
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    random = np.random.default_rng(4)
+    for most in (1, 2, 3):
+        few = random.integers(0, 3, 6) if most > 1 else np.zeros(6, np.int64)
+        x = np.take(random.integers(0, most, dims), few, axis).astype(np.float32)
+        found = interpret(graph, {"x": x})
+        for name, expected in zip(names, session.run(None, {"x": x}), strict=True):
+            assert np.array_equal(found[name], expected), name
+
+
+def test_too_many_slices_are_refused(tmp_path: Path) -> None:
+    net = Network(18)
+    path = saved(net.model({"x": [3000, 2]}, net.many("Unique", 1, "x", axis=0)), tmp_path)
+    with pytest.raises(UnsupportedError, match="3000 slices of 2 elements"):
+        load(path, LoadOptions())

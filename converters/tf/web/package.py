@@ -14,7 +14,7 @@ import numpy as np
 
 from converters.tf.emit.model import ModelText
 from converters.tf.emit.options import Options, WeightsMode
-from converters.tf.emit.port_text import PortText
+from converters.tf.emit.port_text import TEXT, PortText
 from converters.tf.web.compile import Compiler, compile_modules
 from tools.codegen.conversion import Problem, UsageError
 from tools.codegen.names import KEYWORDS
@@ -119,7 +119,7 @@ def web_files(
         progress: Called with what is done next.
 
     Raises:
-        UsageError: rustc fails, or the model leaves dimensions open besides the batch.
+        UsageError: rustc fails, the model leaves dimensions open besides the batch, or reads text.
     """
     if text.opened is not None:
         names = ", ".join([*text.opened.dims, *text.opened.counts])
@@ -128,6 +128,9 @@ def web_files(
         if text.opened.counts:
             advice = "end the model before the values say how large a result is"
         raise UsageError(Problem("--target=web", what, advice))
+    if any(port.type == TEXT for port in text.inputs):
+        what = "a package takes numbers, and the model reads text"
+        raise UsageError(Problem("--target=web", what, "convert it to a crate"))
     prefix = "rust_generated_code/"
     crate = {p.removeprefix(prefix): c for p, c in files.items() if p.startswith(prefix)}
     wrapper = rust_files(text, options)["rust/src/lib.rs"]

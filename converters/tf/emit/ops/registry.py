@@ -19,6 +19,7 @@ from converters.tf.emit.ops import (
     random,
     reduction,
     sequence,
+    text,
 )
 
 OPS: Mapping[type[ir.Op], Emit] = {
@@ -34,4 +35,5 @@ OPS: Mapping[type[ir.Op], Emit] = {
     **random.OPS,
     **reduction.OPS,
     **sequence.OPS,
+    **text.OPS,
 }

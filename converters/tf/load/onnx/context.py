@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.ir import Array, Batch, Dim, Shape
+from converters.tf.ir import Array, Batch, Dim, DType, Op, Shape
 from converters.tf.ir.expressions import is_open
 from converters.tf.ir.symbolic import Objects, Symbol, complete, objects, of_shape, product
 from converters.tf.load.onnx.file import Graph, Node
@@ -80,6 +80,9 @@ class Session(Protocol):
 
     def state(self, tensor: Any, shape: Shape) -> None:
         """Takes the shape of a tensor of TensorFlow."""
+
+    def typed(self, op: Op, operands: Sequence[Any], dtype: DType) -> Any:
+        """Returns what an op of the typed graph gives, which TensorFlow has no counterpart of."""
 
     def body(self, graph: Graph, args: Sequence[Value]) -> list[Value]:
         """Replays a graph inside of a node; it sees what the node's graph has."""

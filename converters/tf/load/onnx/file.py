@@ -30,6 +30,7 @@ _READABLE = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8
     "bool",
     "float32",
     "float64",
+    "string",
 }
 
 
@@ -358,7 +359,7 @@ class _Reader:
             array = self.onnx.numpy_helper.to_array(tensor)
         except (ValueError, TypeError) as err:
             self.refuse(f"the constant {tensor.name!r} does not fit its shape: {shortened(err)}")
-        return np.asarray(array).astype(dtype, copy=False)
+        return np.asarray(array).astype("object" if dtype == "string" else dtype, copy=False)
 
     def _external(self, tensor: Any) -> Any:
         """Returns a tensor with the bytes of the file beside the model that it names."""

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir.expressions import is_open
-from converters.tf.ir.symbolic import of_shape
+from converters.tf.ir.symbolic import of_shape, product
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed, whole
 from converters.tf.load.onnx.shapes import without
 from converters.tf.load.onnx.values import Known
@@ -17,6 +17,8 @@ from converters.tf.load.saved_model.replay import Refused
 
 # Classes of all examples among whose boxes some are kept.
 _MOST_GROUPS = 256
+# Pairs of elements that are compared to find slices that are equal, at most.
+_MOST_PAIRS = 1 << 22
 
 
 def _indices(ctx: Context, index: int, size: int) -> Any:
@@ -185,7 +187,7 @@ def _unique(ctx: Context) -> Result:
 
 def _computed_unique(ctx: Context) -> Result:
     if ctx.attr("axis") is not None:
-        raise Refused("slices of which each comes once")
+        return _unique_slices(ctx)
     values, inverse, counts = tf.unique_with_counts(tf.reshape(ctx.form(0), [-1]), tf.int64)
     numbers = tf.range(tf.shape(values, tf.int64)[0])
     first = tf.argmax(tf.cast(tf.equal(inverse[None], numbers[:, None]), tf.int32), 1)
@@ -195,6 +197,39 @@ def _computed_unique(ctx: Context) -> Result:
         values, first, counts = (tf.gather(x, order) for x in (values, first, counts))
         inverse = tf.gather(place, inverse)
     results = [ctx.result(x) for x in (values, first, inverse, counts)]
+    return results[: len(ctx.node.outputs)]
+
+
+def _unique_slices(ctx: Context) -> Result:
+    """Keeps each slice once: all pairs of them are compared, element by element."""
+    rank = ctx.rank(0)
+    axis = ctx.axis(rank)
+    x = ctx.form(0)
+    count, size = (
+        fixed(product(dims), "the number of elements")
+        for dims in (ctx.shape(0)[axis : axis + 1], ctx.shape(0)[:axis] + ctx.shape(0)[axis + 1 :])
+    )
+    if count * count * size > _MOST_PAIRS:
+        raise Refused(f"{count} slices of {size} elements, of which each comes once")
+    moved = tf.transpose(x, [axis, *(i for i in range(rank) if i != axis)])
+    rows = tf.reshape(moved, [count, size])
+    one, other = rows[:, None, :], rows[None, :, :]
+    differs = tf.not_equal(one, other)
+    first = tf.argmax(tf.cast(tf.logical_not(tf.reduce_any(differs, 2)), tf.int32), 1)
+    new = tf.equal(first, np.arange(count))
+    found = tf.where(new)[:, 0]
+    if ctx.attr("sorted", 1):
+        decides = tf.equal(tf.argmax(tf.cast(differs, tf.int32), 2)[:, :, None], np.arange(size))
+        less = tf.reduce_any(tf.logical_and(decides, one > other), 2)
+        place = tf.reduce_sum(tf.cast(tf.logical_and(less, new[None]), tf.int64), 1)
+        numbers = tf.range(tf.shape(found, tf.int64)[0])
+        at = tf.equal(tf.gather(place, found)[None], numbers[:, None])
+        found = tf.gather(found, tf.argmax(tf.cast(at, tf.int32), 1))
+    else:
+        place = tf.cumsum(tf.cast(new, tf.int64)) - 1
+    counts = tf.reduce_sum(tf.cast(tf.equal(first[None], found[:, None]), tf.int64), 1)
+    values = tf.gather(x, found, axis=axis)
+    results = [ctx.result(y) for y in (values, found, tf.gather(place, first), counts)]
     return results[: len(ctx.node.outputs)]
 
 

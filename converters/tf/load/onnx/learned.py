@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from converters.tf.ir import Array
 from converters.tf.ir.symbolic import product
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed
 from converters.tf.load.onnx.values import Known
+from converters.tf.load.onnx.words import looked_up, words_of
 from converters.tf.load.saved_model.replay import Refused
 
 
@@ -39,7 +41,7 @@ def _normalizer(ctx: Context) -> Result:
         norm = tf.reduce_sum(tf.abs(x), -1, keepdims=True)
     else:
         norm = tf.sqrt(tf.reduce_sum(tf.square(x), -1, keepdims=True))
-    return ctx.result(x / tf.where(norm == 0.0, tf.ones_like(norm), norm))
+    return ctx.result(x / tf.where(tf.equal(norm, 0.0), tf.ones_like(norm), norm))
 
 
 def _scores(ctx: Context, rows: int) -> Any:
@@ -102,16 +104,21 @@ def _binarizer(ctx: Context) -> Result:
 
 
 def _label_encoder(ctx: Context) -> Result:
-    """Looks numbers up in a list."""
+    """Looks numbers or words up in a list."""
     keys, values = (_listed(ctx, name) for name in ("keys", "values"))
-    if keys is None or values is None or len(keys) != len(values) or not len(keys):
+    if values is not None and values.dtype.kind not in "iuf":
         raise Refused("labels that are strings; give the model numbers to choose from")
+    if keys is None or values is None or len(keys) != len(values) or not len(keys):
+        counts = [0 if found is None else len(found) for found in (keys, values)]
+        raise Refused(f"{counts[0]} keys and {counts[1]} values")
     kind = values.dtype.kind
     given = ctx.attr("default_tensor", ctx.attr(f"default_{'float' if kind == 'f' else 'int64'}"))
     default = np.ravel(given if given is not None else -0.0 if kind == "f" else -1)[0]
     table = np.append(values, values.dtype.type(default))
+    if keys.dtype.kind == "O":
+        return looked_up(ctx, words_of(list(keys)), table)
 
-    def looked_up(x: Any) -> Any:
+    def found(x: Any) -> Any:
         wide = x[..., None]
         same = tf.equal(wide, tf.constant(keys, x.dtype))
         if keys.dtype.kind == "f" and np.isnan(keys).any():
@@ -120,12 +127,13 @@ def _label_encoder(ctx: Context) -> Result:
         at = tf.where(there, tf.argmax(tf.cast(same, tf.int32), -1), len(keys))
         return tf.gather(tf.constant(table), at)
 
-    return ctx.elementwise(looked_up, 0)
+    return ctx.elementwise(found, 0)
 
 
 def _listed(ctx: Context, name: str) -> Array | None:
-    """Returns numbers that an attribute has by one of several names."""
-    for suffix, dtype in (("int64s", np.int64), ("floats", np.float32), ("tensor", None)):
+    """Returns numbers or words that an attribute has by one of several names."""
+    kinds = (("int64s", np.int64), ("floats", np.float32), ("strings", object), ("tensor", None))
+    for suffix, dtype in kinds:
         found = ctx.attr(f"{name}_{suffix}")
         if found is not None:
             return np.ravel(np.asarray(found, dtype))
@@ -133,10 +141,18 @@ def _listed(ctx: Context, name: str) -> Array | None:
 
 
 def _counted_words(ctx: Context) -> Result:
-    """Counts sequences of numbers in rows of them."""
+    """Counts sequences of numbers or words in rows of them."""
     pool = ctx.attr("pool_int64s")
     if not pool:
-        raise Refused("words that are strings")
+        words = ctx.attr("pool_strings") or []
+        known = list(dict.fromkeys(words))
+        numbers = np.append(np.arange(len(known)), -1)
+        found = looked_up(ctx, words_of(known), numbers)
+        places = {word: place for place, word in enumerate(known)}
+        pool = [places[word] for word in words]
+        ctx = replace(ctx, args=(found,))
+    if not pool:
+        raise Refused("a vocabulary without words")
     mode = ctx.text("mode", "TF", ["TF", "IDF", "TFIDF"])
     starts = [*map(int, ctx.attr("ngram_counts")), len(pool)]
     least, most = (int(ctx.attr(f"{n}_gram_length")) for n in ("min", "max"))
@@ -156,10 +172,10 @@ def _counted_words(ctx: Context) -> Result:
     count = max(columns) + 1
     if len(set(order)) != len(order) or not order:
         raise Refused("two sequences in one column, or none")
-    places = np.full(count, len(order))
-    places[order] = np.arange(len(order))
+    at = np.full(count, len(order))
+    at[order] = np.arange(len(order))
     wide = tf.concat([*parts, tf.zeros_like(parts[0][:, :1])], -1)
-    y = tf.gather(wide, places, axis=1)
+    y = tf.gather(wide, at, axis=1)
     if mode != "TF":
         weights = np.ones(count, np.float32)
         given = ctx.attr("weights")

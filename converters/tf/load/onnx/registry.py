@@ -22,6 +22,7 @@ from converters.tf.load.onnx import (
     spectra,
     trees,
     windows,
+    words,
 )
 from converters.tf.load.onnx.context import Handler
 
@@ -43,6 +44,7 @@ _FAMILIES = (
     spectra,
     trees,
     windows,
+    words,
 )
 
 HANDLERS: Mapping[str, Handler] = {
@@ -59,9 +61,7 @@ _TRAINED = ("Adagrad", "Adam", "Gradient", "Momentum")
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
     **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _RANDOM),
-    **dict.fromkeys(
-        ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), _STRINGS
-    ),
+    **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringSplit"), _STRINGS),
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SplitToSequence"), _SEQUENCES),
     **dict.fromkeys(("ConcatFromSequence", "SequenceEmpty", "SequenceInsert"), _SEQUENCES),
     **dict.fromkeys(("SequenceErase", "SequenceLength", "SequenceMap"), _SEQUENCES),

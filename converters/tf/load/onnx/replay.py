@@ -10,10 +10,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context as eager
 
-from converters.tf.ir import Array, Batch, Dim, Shape, budget
+from converters.tf import ir
+from converters.tf.ir import Array, Batch, Dim, DType, Op, Shape, budget
 from converters.tf.ir.expressions import Floor, Size, counted
+from converters.tf.ir.operands import Operands
 from converters.tf.ir.symbolic import Symbol
-from converters.tf.load.onnx import numbered, quantized
+from converters.tf.load.onnx import numbered, quantized, words
 from converters.tf.load.onnx.context import Context, Handler
 from converters.tf.load.onnx.file import Graph, Node
 from converters.tf.load.onnx.inferred import Shapes
@@ -114,6 +116,10 @@ class Nodes:
         ctx = _aligned(ctx)
         given = [v for v in ctx.args if v is not None]
         op = ctx.node.op
+        if any(isinstance(v, words.Texts) for v in given):
+            if op not in words.OF_TEXTS:
+                raise Refused("text that is standardized or taken apart, where a tensor is read")
+            return [words.OF_TEXTS[op](ctx)]
         levels = {v.levels for v in given if isinstance(v, Tensor) and v.levels}
         if levels and op not in quantized.OPS:
             return self._moved(ctx, levels)
@@ -183,6 +189,16 @@ class Nodes:
         if known.tensor is None:
             known.tensor = self.replay.weight(self._layer, self._names.weight(known), known.data)
         return known.tensor
+
+    def typed(self, op: Op, operands: Sequence[Any], dtype: DType) -> Any:
+        """Returns what an op of the typed graph gives, which TensorFlow has no counterpart of."""
+        if tf.executing_eagerly():
+            arrays = Operands([np.asarray(operand.numpy()) for operand in operands])
+            (shape,) = op.shapes([tuple(operand.shape) for operand in operands]) or ((),)
+            return tf.constant(
+                np.asarray(op.meaning(arrays, ir.shape_at(shape, 1))[0], dtype.numpy)
+            )
+        return self.replay.typed(op, operands, dtype)
 
     def symbol(self, symbol: Symbol) -> Any:
         """Returns dimensions as a tensor of TensorFlow."""

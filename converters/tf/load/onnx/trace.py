@@ -22,6 +22,7 @@ from converters.tf.load.onnx.inferred import Shapes
 from converters.tf.load.onnx.own import handlers
 from converters.tf.load.onnx.replay import Nodes
 from converters.tf.load.onnx.values import Known, Numbered, Tensor, stated
+from converters.tf.load.onnx.words import Texts
 from converters.tf.load.saved_model.replay import Port, Replay
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.symbols import Named, opened
@@ -121,6 +122,8 @@ def _named(model: Graph) -> list[Named]:
 
 def _output(nodes: Nodes, result: Any) -> Any:
     """Returns an output in ONNX's order."""
+    if isinstance(result, Texts):
+        raise UnsupportedError(Problem("output", "it is text"))
     if isinstance(result, Tensor):
         return tf.cast(result.form(), result.levels) if result.levels else result.form()
     if isinstance(result, Symbol):

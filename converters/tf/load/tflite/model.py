@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import tensorflow as tf
 
 from converters.tf.errors import FileError
+from converters.tf.load.custom_ops import CustomOp
 from converters.tf.load.saved_model.replay import Port, Refused, Replay, Step, Tensor
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.symbols import Named, opened
@@ -16,6 +18,7 @@ from converters.tf.load.tflite import (
     control,
     elementwise,
     file,
+    own,
     quantized,
     recurrent,
     shapes,
@@ -66,7 +69,13 @@ _INSIDE = frozenset(
 )
 
 
-def trace_tflite(path: Path, signature: str, fixed: FixedShapes, integer: bool = True) -> Loaded:
+def trace_tflite(
+    path: Path,
+    signature: str,
+    fixed: FixedShapes,
+    integer: bool = True,
+    ops: Mapping[str, CustomOp] = MappingProxyType({}),
+) -> Loaded:
     """Traces a signature of a TFLite model.
 
     Args:
@@ -75,6 +84,7 @@ def trace_tflite(path: Path, signature: str, fixed: FixedShapes, integer: bool =
         fixed: Dimensions that the file leaves open.
         integer: Whether a model that multiplies int8 numbers computes in whole numbers; else it
             computes in float32.
+        ops: Operators of the user, by their names.
 
     Raises:
         FileError: The file is damaged, or has no such signature.
@@ -92,7 +102,7 @@ def trace_tflite(path: Path, signature: str, fixed: FixedShapes, integer: bool =
     found = opened(fixed, [Named(n, t.shape) for n, t in zip(names, tensors, strict=True)])
     sizes = (d for shape in found for d in shape)
     known = not any(isinstance(d, str) for d in sizes)
-    run = _Run(path, model, integer and known and whole.computes_whole(model))
+    run = _Run(path, model, integer and known and whole.computes_whole(model), ops)
     ports = [
         Port(name, run.dtype(tensor), shape)
         for name, tensor, shape in zip(names, tensors, found, strict=True)
@@ -140,6 +150,7 @@ class _Run:
         path: The file.
         model: What it holds.
         integer: Whether int8 numbers that stand for real ones are int8 in the graph.
+        ops: Operators of the user, by their names.
         replay: What is replayed.
         variables: Values of the variables that the model keeps.
         active: Subgraphs that are replayed at the moment.
@@ -149,6 +160,7 @@ class _Run:
     path: Path
     model: file.Model
     integer: bool = False
+    ops: Mapping[str, CustomOp] = field(default_factory=dict)
     replay: Replay = field(default_factory=lambda: Replay((Constant, control.Handle)))
     variables: dict[str, Value] = field(default_factory=dict)
     active: list[int] = field(default_factory=list)
@@ -253,7 +265,7 @@ class _Run:
             between = [t for t in (*tensors, *results) if t is not None]
             if self.integer and any(map(whole.is_whole, between)):
                 return _counted(results, self._quantized(whole.Whole(call, tensors)))
-            values = _counted(results, _handler(call)(call))
+            values = _counted(results, self._handler(call)(call))
             return [
                 _held(operator, tensor, value)
                 for tensor, value in zip(results, values, strict=True)
@@ -278,7 +290,7 @@ class _Run:
                 for value, tensor in zip(call.operands, int8.tensors, strict=True)
             ]
             call = replace(call, operands=operands)
-            values = _counted(call.results, _handler(call)(call))
+            values = _counted(call.results, self._handler(call)(call))
             return [
                 whole.quantized(self.replay, self.in_graph(value), tensor)
                 if whole.is_whole(tensor)
@@ -286,6 +298,23 @@ class _Run:
                 for value, tensor in zip(values, call.results, strict=True)
             ]
         return _counted(call.results, found)
+
+    def _handler(self, call: Call) -> Handler:
+        """Returns what replays an operator.
+
+        Raises:
+            Refused: Nothing does.
+        """
+        if call.operator.custom and call.operator.kind in self.ops:
+            return own.handler(self.ops[call.operator.kind])
+        if control.is_flex(call):
+            return control.flex
+        found = None if call.operator.custom else HANDLERS.get(call.operator.kind)
+        if found is None:
+            what = "custom operator" if call.operator.custom else "operator"
+            advice = "; --custom_op takes one of your own" if call.operator.custom else ""
+            raise Refused(f"there is nothing for the {what} {call.operator.kind}{advice}")
+        return found
 
 
 def _counted(results: Sequence[file.Tensor], found: Value | Sequence[Value]) -> list[Value]:
@@ -304,13 +333,3 @@ def _held(operator: file.Operator, tensor: file.Tensor, value: Value) -> Value:
     if bounds is None or inside:
         return tf.convert_to_tensor(value)
     return tf.clip_by_value(value, *bounds)
-
-
-def _handler(call: Call) -> Handler:
-    if control.is_flex(call):
-        return control.flex
-    found = None if call.operator.custom else HANDLERS.get(call.operator.kind)
-    if found is None:
-        what = "custom operator" if call.operator.custom else "operator"
-        raise Refused(f"there is nothing for the {what} {call.operator.kind}")
-    return found

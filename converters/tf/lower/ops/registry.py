@@ -23,6 +23,7 @@ from converters.tf.lower.ops.math import (
 )
 from converters.tf.lower.ops.math.complex_numbers import with_complex_numbers
 from converters.tf.lower.ops.shape import known_places, shapes
+from converters.tf.lower.ops.text.texts import with_texts
 
 _FAMILIES = (
     bits,
@@ -54,6 +55,8 @@ _FAMILIES = (
     windows,
 )
 
-HANDLERS: Mapping[str, Handler] = with_complex_numbers(
-    {op: handler for family in _FAMILIES for op, handler in family.OPS.items()}
+HANDLERS: Mapping[str, Handler] = with_texts(
+    with_complex_numbers(
+        {op: handler for family in _FAMILIES for op, handler in family.OPS.items()}
+    )
 )

@@ -14,6 +14,7 @@ from converters.tf import ir
 from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options
 from converters.tf.ir.interpret import interpret
+from converters.tf.ir.samples import made_texts
 
 EXAMPLES = 3
 
@@ -26,6 +27,9 @@ def recorded(graph: ir.Graph, examples: int = EXAMPLES) -> Features:
         shape = ir.shape_at(port.value.shape, examples)
         kind = port.value.dtype.numpy
         data: ir.Array
+        if port.value.dtype is ir.DType.STR:
+            inputs[port.name] = made_texts(graph, port.value, tuple(shape))
+            continue
         if kind.kind == "f":
             data = random.normal(size=shape)
         else:

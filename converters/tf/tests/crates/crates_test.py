@@ -19,6 +19,7 @@ from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMod
 from converters.tf.emit.support import problems
 from converters.tf.ir.expressions import unknown
 from converters.tf.ir.interpret import interpret
+from converters.tf.ir.samples import made_texts
 from converters.tf.tests.crates.crates import (
     compile_and_test,
     emitted,
@@ -40,6 +41,7 @@ from converters.tf.tests.crates.graphs import (
     wide,
 )
 from converters.tf.tests.crates.more_graphs import MORE, refused
+from converters.tf.tests.crates.text_graphs import open_texts, texts
 
 _OK = "test result: ok"
 
@@ -51,12 +53,21 @@ def _run(graph: ir.Graph, options: Options, folder: Path, flags: list[str]) -> s
     return compile_and_test(folder, graph.name, flags)
 
 
-@pytest.mark.parametrize("make", (*GRAPHS, *MORE), ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", (*GRAPHS, *MORE, texts), ids=lambda make: make.__name__)
 def test_every_op(make: object, tmp_path: Path) -> None:
     assert callable(make)
     graph: ir.Graph = make()
     options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
     assert _OK in _run(graph, options, tmp_path, runtime_flags())
+
+
+def test_texts_with_open_dimensions(tmp_path: Path) -> None:
+    graph = open_texts()
+    inputs = {"x": made_texts(graph, graph.inputs[0].value, (3, 5))}
+    features = Features(inputs, interpret(graph, inputs))
+    options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
+    write(emit_crate(graph, options, features, rustfmt()), tmp_path)
+    assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
 
 
 def test_names_that_would_be_code(tmp_path: Path) -> None:

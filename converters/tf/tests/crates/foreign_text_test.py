@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from converters.tf import ir
 from converters.tf.emit.crate import emit_crate
 from converters.tf.emit.options import Options, Profile, RuntimeMode
-from converters.tf.tests.crates import graphs
+from converters.tf.tests.crates import graphs, text_graphs
 from converters.tf.tests.crates.crates import recorded, rustfmt
 from tools.codegen.rust_code import code_only, unwritten
 
@@ -100,6 +100,16 @@ def test_such_a_crate_is_laid_out() -> None:
     graph = _named(graphs.mlp(), lambda old: f'{old}*/"`\\ {CODE}')
     options = Options("net", "net\n", runtime=RuntimeMode.CRATE)
     _check(emit_crate(graph, options, recorded(graph), rustfmt()))
+
+
+def test_words_and_patterns_are_numbers() -> None:
+    """What a model says of text is in the weights, or in arrays of bytes."""
+    graph = text_graphs.texts()
+    files = emit_crate(graph, Options("net", "net", runtime=RuntimeMode.CRATE), recorded(graph))
+    code = "".join(text.decode() for path, text in files.items() if path.startswith("src/"))
+    assert "the fox" not in code
+    assert "br />" not in code
+    assert "compile_error!" not in code_only(code)
 
 
 def test_emitters_write_foreign_text_by_one_function() -> None:

@@ -277,8 +277,10 @@ def _const(ctx: Context) -> Result:
     data = ctx.attr("value")
     if data is not None and data.dtype.kind == "c":
         return Complex(ir.constant(np.real(data)), ir.constant(np.imag(data)))
-    if data is None or data.dtype.kind in "SOU":
+    if data is None:
         raise Unsupported(f"a constant of type {ctx.attr('dtype')}")
+    if data.dtype.kind in "SOU":
+        return ir.constant(data.astype(object))
     return ctx.low.literal(ctx.node, data)
 
 

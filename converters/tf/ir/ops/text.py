@@ -1,0 +1,290 @@
+"""Text as numbers: tokens that a vocabulary or a hash tells apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from converters.tf.ir.graph import Node, Op
+from converters.tf.ir.operands import Operands
+from converters.tf.ir.ops.hashes import farm, sip
+from converters.tf.ir.values import Array, DType, Shape
+
+__all__ = [
+    "Change",
+    "Characters",
+    "Each",
+    "Every",
+    "Letters",
+    "Reading",
+    "Rest",
+    "Split",
+    "TokenCounts",
+    "TokenValues",
+    "as_bytes",
+    "classes_of",
+    "listed_words",
+    "packed_words",
+]
+
+# As many changes, and as long patterns, as the kernel has memory for.
+_MOST_CHANGES, _LONGEST, _WIDEST = 8, 255, 16
+_CHARACTER = re.compile(rb"[\x00-\x7f]|[\x80-\xff][\x80-\xbf]*")
+
+
+class Letters(StrEnum):
+    """What letters of ASCII become."""
+
+    LOWER = "lower"
+    UPPER = "upper"
+
+
+@dataclass(frozen=True)
+class Characters:
+    """A set of characters: numbers of ASCII, and perhaps all others."""
+
+    ascii: frozenset[int]
+    beyond: bool = False
+
+    def has(self, character: bytes) -> bool:
+        """Returns whether a character belongs to it, by its first byte."""
+        return character[0] in self.ascii if character[0] < 128 else self.beyond
+
+
+@dataclass(frozen=True)
+class Each:
+    """Every character of a set becomes some bytes."""
+
+    of: Characters
+    becomes: bytes
+
+
+@dataclass(frozen=True)
+class Every:
+    """Every occurrence of some bytes, from the left, becomes others."""
+
+    of: bytes
+    becomes: bytes
+
+
+Change: TypeAlias = Letters | Each | Every
+
+
+@dataclass(frozen=True)
+class Split:
+    """Where a text is taken apart.
+
+    Attributes:
+        at: `whole` for nowhere, `space` at white space, `characters` around every character, or
+            `byte` at a separator of one byte of ASCII.
+        byte: That separator.
+    """
+
+    at: str = "whole"
+    byte: int = 0
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What becomes of tokens that are not in the vocabulary: one of some buckets.
+
+    Attributes:
+        buckets: How many there are.
+        key: The key of SipHash; without one, FarmHash chooses the bucket.
+    """
+
+    buckets: int = 1
+    key: tuple[int, int] | None = None
+
+    def bucket(self, token: bytes) -> int:
+        """Returns the bucket of a token."""
+        if self.buckets == 1:
+            return 0
+        return (farm(token) if self.key is None else sip(token, self.key)) % self.buckets
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a text becomes tokens.
+
+    Attributes:
+        changes: How it is standardized.
+        split: Where it is taken apart.
+        widths: How many neighbours are joined to one token: all of the first number, then those of
+            the next.
+        between: What stands between neighbours that are joined.
+    """
+
+    changes: tuple[Change, ...] = ()
+    split: Split = Split()
+    widths: tuple[int, ...] = (1,)
+    between: bytes = b""
+
+    def tokens(self, text: bytes) -> list[bytes]:
+        """Returns the tokens of a text."""
+        for change in self.changes:
+            text = _changed(text, change)
+        found = _split(text, self.split)
+        return [
+            self.between.join(found[at : at + width])
+            for width in self.widths
+            for at in range(len(found) - width + 1)
+        ]
+
+    def problems(self) -> list[str]:
+        """Returns why the kernel does not serve it."""
+        found = []
+        if len(self.changes) > _MOST_CHANGES:
+            found.append(f"{len(self.changes)} changes of a text; at most {_MOST_CHANGES}")
+        longest = max((len(c.of) for c in self.changes if isinstance(c, Every)), default=0)
+        if longest > _LONGEST:
+            found.append(f"a pattern of {longest} bytes; at most {_LONGEST}")
+        if max(self.widths, default=1) > _WIDEST:
+            found.append(f"{max(self.widths)} tokens that are joined; at most {_WIDEST}")
+        return found
+
+
+def _changed(text: bytes, change: Change) -> bytes:
+    if change is Letters.LOWER:
+        return text.lower()
+    if change is Letters.UPPER:
+        return text.upper()
+    if isinstance(change, Every):
+        return text.replace(change.of, change.becomes)
+    assert isinstance(change, Each)
+    parts = _CHARACTER.findall(text)
+    return b"".join(change.becomes if change.of.has(part) else part for part in parts)
+
+
+def _split(text: bytes, split: Split) -> list[bytes]:
+    if split.at == "space":
+        return text.split()
+    if split.at == "characters":
+        return _CHARACTER.findall(text)
+    return text.split(bytes([split.byte])) if split.at == "byte" else [text]
+
+
+def as_bytes(text: object) -> bytes:
+    """Returns the bytes of a text, whatever it is made of."""
+    return text if isinstance(text, bytes) else str(text).encode()
+
+
+def packed_words(words: Sequence[bytes]) -> tuple[Array, Array]:
+    """Returns the bytes of words, one after the other, and where each ends."""
+    joined = np.frombuffer(b"".join(words), np.uint8)
+    return joined, np.cumsum([len(word) for word in words], dtype=np.int32)
+
+
+def listed_words(joined: Array | None, ends: Array | None) -> list[bytes]:
+    """Returns the words that `packed_words` has put together; none where there are none."""
+    if joined is None or ends is None:
+        return []
+    content = joined.tobytes()
+    starts = [0, *map(int, ends[:-1])]
+    return [content[start:end] for start, end in zip(starts, map(int, ends), strict=True)]
+
+
+def classes_of(tokens: Sequence[bytes], places: dict[bytes, int], rest: Rest) -> list[int]:
+    """Returns the class of each token: its place among the words, or its bucket after them."""
+    count = len(places)
+    return [places[token] if token in places else count + rest.bucket(token) for token in tokens]
+
+
+@dataclass(frozen=True)
+class _Tokens(Op):
+    """What the ops of this family have in common.
+
+    Attributes:
+        reading: How texts become tokens.
+        rest: What becomes of tokens that are not in the vocabulary.
+        numbers: Types of numbers that are read as their digits.
+    """
+
+    reading: Reading
+    rest: Rest
+    numbers: ClassVar[tuple[DType, ...]] = ()
+
+    def classes(self, x: Operands) -> list[list[int]]:
+        """Returns the classes of the tokens of each text."""
+        places = {word: place for place, word in enumerate(listed_words(x.get(2), x.get(3)))}
+        texts = [as_bytes(text) for text in np.ravel(x[0])]
+        return [classes_of(self.reading.tokens(text), places, self.rest) for text in texts]
+
+    def refused(self, node: Node) -> list[str]:
+        """Returns whether the tokens are served."""
+        if node.input.dtype not in (DType.STR, *self.numbers):
+            return [f"tokens of {node.input.dtype}"]
+        return self.reading.problems()
+
+
+@dataclass(frozen=True)
+class TokenValues(_Tokens):
+    """The value of each token: (texts str [...], values [classes + 1], words u8, ends i32).
+
+    Where each text is a token, whole numbers may stand for the texts of their digits.
+    The words of the vocabulary are in the order of their bytes, and left out where there are none.
+    A class is the place of a word, or a bucket after all words; the last value stands where a text
+    has no more tokens.
+
+    Attributes:
+        row: How many tokens of a text are read; nothing if each is a token itself, and the result
+            has no axis for them.
+    """
+
+    row: int | None = None
+    numbers: ClassVar[tuple[DType, ...]] = (DType.I32, DType.I64)
+
+    def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Returns the shape of the texts, with an axis of tokens."""
+        return ((*x[0], *(() if self.row is None else (self.row,))),)
+
+    def meaning(self, x: Operands, shape: tuple[int, ...]) -> list[Array]:
+        """Returns the values."""
+        values = np.asarray(x[1])
+        row = 1 if self.row is None else self.row
+        found = [found[:row] for found in self.classes(x)]
+        numbers = [[*of, *[len(values) - 1] * (row - len(of))] for of in found]
+        return [values[np.asarray(numbers, np.int64).reshape(self._shape(x))]]
+
+    def _shape(self, x: Operands) -> tuple[int, ...]:
+        return (*np.shape(x[0]), *(() if self.row is None else (self.row,)))
+
+
+@dataclass(frozen=True)
+class TokenCounts(_Tokens):
+    """How often tokens are in each bin: (texts str [...], bins i32 [classes], words u8, ends i32).
+
+    What a class is, `TokenValues` says. Tokens of a bin that is not there are not counted.
+
+    Attributes:
+        size: Number of bins.
+        binary: Whether a bin has 1 however many tokens it has.
+    """
+
+    size: int
+    binary: bool
+
+    def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Returns the shape of the texts, with an axis of bins."""
+        return ((*x[0], self.size),)
+
+    def meaning(self, x: Operands, shape: tuple[int, ...]) -> list[Array]:
+        """Returns the counts."""
+        bins = np.asarray(x[1])
+        out = np.zeros((int(np.prod(shape[:-1])), self.size))
+        for row, found in zip(out, self.classes(x), strict=True):
+            kept = [n for n in map(int, bins[found]) if 0 <= n < self.size]
+            np.add.at(row, kept, 1)
+        return [(np.minimum(out, 1) if self.binary else out).reshape(shape)]
+
+    def refused(self, node: Node) -> list[str]:
+        """Returns whether the tokens and the type of the counts are served."""
+        found = super().refused(node)
+        if node.output.dtype not in (DType.F32, DType.F64, DType.I32, DType.I64):
+            found.append(f"counts of {node.output.dtype}")
+        return found

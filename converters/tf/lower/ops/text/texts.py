@@ -1,0 +1,207 @@
+"""Texts: standardized, taken apart, looked up and hashed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from converters.tf import ir
+from converters.tf.ir import Letters
+from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
+from converters.tf.lower.ops.text import classes
+from converters.tf.lower.ops.text.patterns import changes_of
+from converters.tf.lower.ops.text.ragged import RAGGED
+from converters.tf.lower.tensors import Classes, Partition, Tokens, Unknown
+from converters.tf.lower.trace import Variable
+
+# What gives a tensor on, or moves its elements without a change.
+_SAME = (
+    "EnsureShape",
+    "ExpandDims",
+    "Identity",
+    "IdentityN",
+    "PreventGradient",
+    "Reshape",
+    "Snapshot",
+    "Squeeze",
+    "StopGradient",
+)
+_GIVEN_ON = frozenset(_SAME) - {"ExpandDims", "Reshape", "Squeeze"}
+
+
+def tokens_of(arg: Tensor) -> Tokens | None:
+    """Returns texts or tokens, or nothing for other operands."""
+    if isinstance(arg, ir.Value) and arg.dtype is ir.DType.STR and arg.data is None:
+        return Tokens(arg, ir.Reading())
+    return arg if isinstance(arg, Tokens) else None
+
+
+def _tokens(ctx: Context, index: int = 0) -> Tokens:
+    found = tokens_of(ctx.args[index])
+    if found is None:
+        raise Unsupported("text that no input gives")
+    return found
+
+
+def _text(ctx: Context, index: int) -> bytes:
+    """Returns a known text.
+
+    Raises:
+        Unsupported: There are several.
+    """
+    found = classes.utf8(ctx.array(index).ravel())
+    if len(found) != 1:
+        raise Unsupported(f"{len(found)} texts where one is expected")
+    return found[0]
+
+
+def _changed(*changes: ir.Change) -> Handler:
+    def change(ctx: Context) -> Result:
+        if ctx.attr("encoding", ""):
+            raise Unsupported("letters of Unicode in another case; those of ASCII are, by default")
+        return _with(_tokens(ctx), *changes)
+
+    return change
+
+
+def _with(tokens: Tokens, *changes: ir.Change) -> Tokens:
+    if tokens.flat:
+        raise Unsupported("a change of tokens; change the texts")
+    reading = replace(tokens.reading, changes=(*tokens.reading.changes, *changes))
+    return replace(tokens, reading=reading)
+
+
+def _replaced(ctx: Context) -> Result:
+    if ctx.node.op == "RegexReplace":
+        pattern, rewrite = (_text(ctx, index).decode() for index in (1, 2))
+    else:
+        pattern, rewrite = ctx.attr("pattern", ""), ctx.attr("rewrite", "")
+    if not ctx.attr("replace_global", True):
+        raise Unsupported("a regular expression whose first match alone is replaced")
+    return _with(_tokens(ctx), *changes_of(pattern, rewrite))
+
+
+def _found(ctx: Context) -> Result:
+    table = ctx.args[0]
+    if not isinstance(table, Variable) or table.entries is None:
+        raise Unsupported("a lookup table whose entries are not known")
+    keys, values = table.entries
+    if values.dtype.kind not in "iuf":
+        of = "strings" if keys.dtype.kind in "SUO" else "numbers"
+        raise Unsupported(f"a lookup table from {of} to strings")
+    return classes.looked_up(_tokens(ctx, 1), keys, values, ctx.array(2))
+
+
+def _hashed(ctx: Context) -> Result:
+    key = ctx.attr("key") if ctx.node.op == "StringToHashBucketStrong" else None
+    return classes.hashed(_tokens(ctx), int(ctx.attr("num_buckets")), key)
+
+
+def _digits(ctx: Context) -> Result:
+    plain = {"precision": -1, "scientific": False, "shortest": False, "width": -1, "fill": ""}
+    if any(ctx.attr(name, default) != default for name, default in plain.items()):
+        raise Unsupported("numbers as text of a certain length")
+    x = ctx.value(0)
+    if x.dtype.numpy.kind not in "iu" or x.dtype is ir.DType.U64:
+        raise Unsupported(f"text of {x.dtype}")
+    if x.dtype not in (ir.DType.I32, ir.DType.I64):
+        x = ctx.build.cast(x, ir.DType.I64)
+    return Tokens(x, ir.Reading())
+
+
+def _equal(ctx: Context) -> Result | None:
+    found = [tokens_of(arg) for arg in ctx.args]
+    differs = ctx.node.op == "NotEqual"
+    for place, tokens in enumerate(found):
+        other = ctx.args[1 - place]
+        known = isinstance(other, ir.Value | Variable) and other.data is not None
+        if tokens is not None and known:
+            return classes.equal_to(tokens, _text(ctx, 1 - place), differs)
+    if any(tokens is not None for tokens in found):
+        raise Unsupported("texts that are compared with each other")
+    return None
+
+
+_TEXTS: Mapping[str, Callable[[Context], Result | None]] = {
+    "AsString": _digits,
+    "Equal": _equal,
+    "LookupTableFindV2": _found,
+    "NotEqual": _equal,
+    "RegexReplace": _replaced,
+    "StaticRegexReplace": _replaced,
+    "StringLower": _changed(Letters.LOWER),
+    "StringToHashBucketFast": _hashed,
+    "StringToHashBucketStrong": _hashed,
+    "StringUpper": _changed(Letters.UPPER),
+}
+
+
+def with_texts(handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+    """Returns handlers that also take texts, tokens, and what is computed of them."""
+    ops = {*handlers, *_TEXTS, *RAGGED}
+    return {op: _taking(op, handlers.get(op)) for op in ops}
+
+
+def _is_text(arg: Tensor) -> bool:
+    if isinstance(arg, ir.Value):
+        return arg.dtype is ir.DType.STR
+    return isinstance(arg, Tokens | Classes | Partition | Unknown)
+
+
+def _taking(op: str, plain: Handler | None) -> Handler:
+    own = [table[op] for table in (_TEXTS, RAGGED) if op in table]
+
+    def handler(ctx: Context) -> Result:
+        if plain is not None and not any(map(_is_text, ctx.args)):
+            return plain(ctx)
+        if op in _GIVEN_ON and not isinstance(ctx.args[0], Classes):
+            return ctx.args if op == "IdentityN" else ctx.args[0]
+        for special in own:
+            result = special(ctx)
+            if result is not None:
+                return result
+        if op in classes.FOLDED and any(isinstance(arg, Classes) for arg in ctx.args):
+            folded = classes.computed(ctx)
+            if folded is not None:
+                return folded
+        if plain is None:
+            raise Unsupported(f"there is no kernel for the op {op} of these tensors")
+        if op in _SAME and isinstance(ctx.args[0], Tokens | Classes):
+            return _moved(ctx, plain)
+        return plain(replace(ctx, args=tuple(_plain(ctx, arg) for arg in ctx.args)))
+
+    return handler
+
+
+def _moved(ctx: Context, plain: Handler) -> Result:
+    """Returns texts, or the numbers of tokens, in another shape."""
+    first = ctx.args[0]
+    assert isinstance(first, Tokens | Classes)
+    tokens = first if isinstance(first, Tokens) else first.tokens
+    if ctx.node.op in _GIVEN_ON:
+        whole = isinstance(first, Classes) and not tokens.flat
+        return _plain(ctx, first) if whole else first
+    if tokens.flat:
+        raise Unsupported("the tokens of all texts in another shape")
+    moved = plain(replace(ctx, args=(tokens.texts, *ctx.args[1:])))
+    if not isinstance(moved, ir.Value):
+        raise Unsupported("texts in another shape")
+    tokens = replace(tokens, texts=moved)
+    if isinstance(first, Tokens):
+        return tokens
+    return Classes(tokens, first.words, first.rest, first.values)
+
+
+def _plain(ctx: Context, arg: Tensor) -> Tensor:
+    """Returns an operand as handlers of numbers take it."""
+    if isinstance(arg, Classes):
+        return classes.tensor(ctx, arg)
+    if isinstance(arg, Tokens):
+        if arg.flat:
+            raise Unsupported("the tokens of all texts together")
+        if arg.reading != ir.Reading() or arg.texts.dtype is not ir.DType.STR:
+            raise Unsupported("text that is standardized, where a number is expected")
+        return arg.texts
+    if isinstance(arg, Partition | Unknown):
+        raise Unsupported("how many tokens the texts of a call have")
+    return arg

@@ -1,0 +1,274 @@
+"""Text: Keras' layers that read some, TensorFlow's ops behind them, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import string
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
+from converters.tf import ir
+from converters.tf.emit.support import problems
+from converters.tf.ir.interpret import interpret
+from converters.tf.ir.ops.hashes import farm, sip
+from converters.tf.ir.samples import made_texts
+from converters.tf.load.model import LoadOptions, load, trace_model
+from converters.tf.lower.convert import convert
+from converters.tf.lower.trace import Loaded
+from converters.tf.tests.checks import TOLERANCE, difference, model_of
+from tools.codegen.conversion import UnsupportedError
+
+WORDS = ["the", "fox", "quick", "a", "é", "b", "don't", "dontstopthefox", "😀", "the quick", "日本"]
+TEXTS = [
+    "",
+    "the quick brown fox",
+    "  A, b!  C?\tthe\u00a0fox ",
+    "É à la carte — “naïve”",
+    "😀😀 the 😀",
+    "a" * 300 + " fox",
+    "[UNK] [MASK]",
+    "don't-stop.the,fox",
+    "\n\r\x0b\x0c\x1c\x85",
+    "the " * 40,
+    "İstanbul ß ǅ",
+    "\u0301combining e\u0301",
+    "zero\0inside the",
+    *WORDS,
+    string.printable,
+]
+_BATCH = len(TEXTS)
+
+
+def texts(shape: tuple[int, ...]) -> ir.Array:
+    """Returns all texts in an array, with an example for each."""
+    count = int(np.prod(shape, dtype=int))
+    found = [TEXTS[(5 * place + of) % _BATCH] for place in range(_BATCH) for of in range(count)]
+    return np.array(found, object).reshape(_BATCH, *shape)
+
+
+def compared(model: keras.Model | Loaded, given: ir.Array | None = None) -> ir.Graph:
+    """Converts a model of one input and compares it with Keras."""
+    loaded = model if isinstance(model, Loaded) else trace_model(model)
+    graph = convert(loaded.trace)
+    assert problems(graph) == []
+    (port,) = graph.inputs
+    shape = tuple(int(d) for d in port.value.shape[1:] if isinstance(d, int))
+    arrays = {port.name: texts(shape) if given is None else given}
+    found, expected = interpret(graph, arrays), loaded.predict(arrays)
+    assert list(found) == list(expected)
+    for name, array in expected.items():
+        assert difference(found[name], array) <= TOLERANCE, name
+    return graph
+
+
+def _model(layer: Any, shape: tuple[int, ...] = (1,), dtype: str = "string") -> keras.Model:
+    return model_of([shape], lambda x: layer(x), [dtype])
+
+
+_IDF = np.arange(len(WORDS)) / 7
+
+LOOKUPS: dict[str, tuple[dict[str, Any], tuple[int, ...]]] = {
+    "numbers": ({}, (2,)),
+    "buckets": ({"num_oov_indices": 3, "mask_token": ""}, (2,)),
+    "one hot": ({"output_mode": "one_hot"}, (1,)),
+    "multi hot": ({"output_mode": "multi_hot"}, (4,)),
+    "count": ({"output_mode": "count"}, (4,)),
+    "tf idf": ({"output_mode": "tf_idf", "idf_weights": _IDF}, (4,)),
+}
+
+
+@pytest.mark.parametrize("options", LOOKUPS)
+def test_string_lookup(options: str) -> None:
+    given, shape = LOOKUPS[options]
+    graph = compared(_model(layers.StringLookup(vocabulary=WORDS, **given), shape))
+    assert sum(isinstance(node.op, ir.TokenValues) for node in graph.nodes) == 1
+
+
+@pytest.mark.parametrize("salt", [None, 7, [1, 2**40]])
+@pytest.mark.parametrize("mode", ["int", "one_hot", "multi_hot", "count"])
+def test_hashing(salt: Any, mode: str) -> None:
+    for mask in (None, ""):
+        layer = layers.Hashing(50, salt=salt, mask_value=mask, output_mode=mode)
+        compared(_model(layer, (1,) if mode == "one_hot" else (3,)))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_hashing_of_numbers(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    numbers = np.array([[0, 1], [-1, 10], [limits.min, limits.max]], dtype)
+    compared(_model(layers.Hashing(1000), (2,), dtype), numbers)
+
+
+VECTORS: dict[str, dict[str, Any]] = {
+    "numbers": {"output_sequence_length": 6},
+    "neighbours": {"output_sequence_length": 30, "ngrams": 2},
+    "numbers of characters": {"output_sequence_length": 9, "split": "character"},
+    "lower": {"output_sequence_length": 6, "standardize": "lower"},
+    "without punctuation": {"output_sequence_length": 6, "standardize": "strip_punctuation"},
+    "as it is": {"output_sequence_length": 6, "standardize": None},
+    "multi hot": {"output_mode": "multi_hot"},
+    "padded count": {"output_mode": "count", "max_tokens": 30, "pad_to_max_tokens": True},
+    "count of characters": {"output_mode": "count", "split": "character"},
+    "count of neighbours": {"output_mode": "count", "ngrams": (2, 3)},
+    "tf idf": {"output_mode": "tf_idf", "idf_weights": _IDF},
+}
+
+
+@pytest.mark.parametrize("options", VECTORS)
+def test_text_vectorization(options: str) -> None:
+    for shape in ((1,), ()):
+        layer = layers.TextVectorization(vocabulary=WORDS, **VECTORS[options])
+        compared(_model(layer, shape))
+
+
+def test_whole_texts_as_tokens() -> None:
+    compared(_model(layers.TextVectorization(vocabulary=WORDS, split=None)))
+
+
+def _classifier(**options: Any) -> keras.Model:
+    def body(x: Any) -> Any:
+        x = layers.TextVectorization(vocabulary=WORDS, output_sequence_length=8, **options)(x)
+        x = layers.Embedding(len(WORDS) + 2, 4)(x)
+        x = layers.GlobalAveragePooling1D()(x)
+        return layers.Dense(1, activation="sigmoid")(x)
+
+    return model_of([(1,)], body, ["string"])
+
+
+def _without_tags(text: Any) -> Any:
+    text = tf.strings.regex_replace(tf.strings.lower(text), "<br />", " ")
+    return tf.strings.regex_replace(text, f"[{re.escape(string.punctuation)}]", "")
+
+
+def _fields(text: Any) -> Any:
+    return tf.strings.split(text, sep=",")
+
+
+def test_classifier() -> None:
+    compared(_classifier())
+    tagged = np.array([["The<br />fox<br /><br/>A"], ["<br <br />b"], ["<br />"]], object)
+    compared(_classifier(standardize=_without_tags), tagged)
+    fields = np.array([["the,fox,,a"], [","], [""], ["é"]], object)
+    compared(_classifier(standardize=None, split=_fields), fields)
+
+
+@pytest.mark.parametrize("form", ["keras", "saved_model"])
+def test_files(form: str, tmp_path: Path) -> None:
+    path = tmp_path / ("model.keras" if form == "keras" else "model")
+    model = _classifier()
+    model.save(path) if form == "keras" else model.export(path, verbose=False)
+    compared(load(path, LoadOptions()))
+
+
+_PATTERNS = [
+    ("[^a-z0-9 ]", ""),
+    ("[^a-z0-9 ]+", ""),
+    ("[^[:alnum:]]", "_"),
+    ("[[:punct:]]", " "),
+    ("[]a-]", "x"),
+    (r"[\s\d]", "."),
+    (r"[\W]", ""),
+    (r"\s", "__"),
+    (r"\S", "s"),
+    (r"\.", ""),
+    ("<br />", r"\\"),
+    ("the", "THE"),
+    ("é", "e"),
+    (r"a\+b", "sum"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "rewrite"), _PATTERNS)
+def test_regular_expressions(pattern: str, rewrite: str) -> None:
+    class Replace(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+        def call(self, x: Any) -> Any:
+            x = tf.strings.regex_replace(x, pattern, rewrite)
+            return tf.strings.to_hash_bucket_fast(tf.strings.upper(x), 1 << 20)
+
+    given = np.array([[*TEXTS, "aa+b<br />.thethe<br / >é9\t "]], object).T
+    compared(_model(Replace()), given)
+
+
+def _calls(body: Any, dtype: str = "string") -> keras.Model:
+    class Calls(layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return body(x)
+
+    return model_of([(1,)], lambda x: Calls()(x), [dtype])
+
+
+def _number(x: Any) -> Any:
+    return tf.strings.to_hash_bucket_fast(x, 10)
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "longest": (
+        lambda x: layers.TextVectorization(vocabulary=["a"])(x),
+        r"the longest text of a call decides .*output_sequence_length",
+    ),
+    "output": (lambda x: tf.strings.lower(x), "an output of text"),
+    "unicode": (lambda x: _number(tf.strings.lower(x, "utf-8")), "letters of Unicode"),
+    "expression": (lambda x: _number(tf.strings.regex_replace(x, "a|b", "")), r"expression 'a\|b'"),
+    "any": (lambda x: _number(tf.strings.regex_replace(x, "a.b", "")), "expression 'a.b'"),
+    "match": (lambda x: _number(tf.strings.regex_replace(x, "[a]", r"\0")), "parts of a match"),
+    "first": (
+        lambda x: _number(tf.strings.regex_replace(x, "a", "", replace_global=False)),
+        "first match alone",
+    ),
+    "joined": (lambda x: _number(tf.strings.join([x, x])), "no kernel for the op StringJoin"),
+    "compared": (lambda x: tf.equal(x, x), "compared with each other"),
+    "separator": (
+        lambda x: _number(tf.strings.split(x[:, 0], "--").to_tensor(shape=[None, 3])),
+        "the separator b'--'",
+    ),
+    "tokens": (
+        lambda x: _number(tf.strings.split(x[:, 0]).to_tensor(shape=[None, 3])),
+        "tokens that stay text",
+    ),
+    "buckets": (lambda x: tf.strings.to_hash_bucket_fast(x, 1 << 40), "buckets of a hash; at most"),
+    "not UTF-8": (lambda x: tf.equal(x, b"\xff\xfe"), "which is not UTF-8"),
+    "pattern that is not UTF-8": (
+        lambda x: _number(tf.strings.regex_replace(x, b"\xff", "")),
+        "not UTF-8",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case: str) -> None:
+    body, message = REFUSED[case]
+    with pytest.raises(UnsupportedError, match=message):
+        graph = convert(trace_model(_calls(body)).trace)
+        found = problems(graph)
+        raise UnsupportedError.of([]) if not found else AssertionError(found)
+
+
+def test_words_are_no_output() -> None:
+    model = _model(layers.StringLookup(vocabulary=["a"], invert=True), (1,), "int64")
+    with pytest.raises(UnsupportedError, match="from numbers to strings"):
+        convert(trace_model(model).trace)
+
+
+def test_hashes() -> None:
+    random = np.random.default_rng(3)
+    for size in [*range(70), 127, 128, 129, 191, 192, 193, 1000]:
+        text = random.bytes(size)
+        key = [int(k) for k in random.integers(0, 1 << 62, 2)]
+        fast = tf.strings.to_hash_bucket_fast([text], 1 << 62).numpy()[0]
+        strong = tf.strings.to_hash_bucket_strong([text], 1 << 62, key).numpy()[0]
+        assert farm(text) % (1 << 62) == fast
+        assert sip(text, (key[0], key[1])) % (1 << 62) == strong
+
+
+def test_recorded_texts_have_words_of_the_model() -> None:
+    graph = convert(trace_model(_classifier()).trace)
+    found = [str(text) for text in made_texts(graph, graph.inputs[0].value, (8, 1)).ravel()]
+    assert found == [str(t) for t in made_texts(graph, graph.inputs[0].value, (8, 1)).ravel()]
+    assert any("fox" in text.lower() for text in found)
+    assert any(not text.isascii() for text in found)
