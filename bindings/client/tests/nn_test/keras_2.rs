@@ -1,4 +1,4 @@
-//! Models in `.h5` files of Keras 2: they predict and train as there.
+//! Models in files of Keras 2: they predict and train as there.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -37,8 +37,9 @@ fn near(found: &[Tensor], expected: &[Tensor], what: &str) -> Result<()> {
     Ok(())
 }
 
-fn compare(eager: &EagerContext, name: &str) -> Result<()> {
-    let model = Model::from_keras(&Weights::new(eager, 1), path(&format!("{name}.h5"))?)?;
+fn compare(eager: &EagerContext, file: &str) -> Result<()> {
+    let model = Model::from_keras(&Weights::new(eager, 1), path(file)?)?;
+    let name = file.split('.').next().unwrap_or_default();
     let expected = TensorFile::open(path(&format!("{name}.npz"))?)?;
     let dtype = model.inputs()[0].dtype;
     let mut plan = Plan::new(Loss::MeanSquaredError, Sgd::default()).rate(0.05);
@@ -60,22 +61,30 @@ fn compare(eager: &EagerContext, name: &str) -> Result<()> {
 
 #[test]
 fn words_are_those_of_keras_2() -> Result<()> {
-    compare(&EagerContext::new()?, "words")
+    compare(&EagerContext::new()?, "words.h5")
 }
 
 #[test]
 fn sequences_are_those_of_keras_2() -> Result<()> {
-    compare(&EagerContext::new()?, "sequences")
+    compare(&EagerContext::new()?, "sequences.h5")
 }
 
 #[test]
 fn a_sequence_of_images_is_that_of_keras_2() -> Result<()> {
-    compare(&EagerContext::new()?, "image")
+    compare(&EagerContext::new()?, "image.h5")
 }
 
 #[test]
 fn models_in_models_are_those_of_keras_2() -> Result<()> {
-    compare(&EagerContext::new()?, "nested")
+    compare(&EagerContext::new()?, "nested.h5")
+}
+
+/// The same models in the format `.keras`.
+#[test]
+fn archives_of_keras_2_are_read() -> Result<()> {
+    let eager = EagerContext::new()?;
+    compare(&eager, "sequences.keras")?;
+    compare(&eager, "nested.keras")
 }
 
 #[test]
