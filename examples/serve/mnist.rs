@@ -81,8 +81,11 @@ fn run(arguments: &[String]) -> Result<String, Box<dyn Error>> {
         version: 1,
         model: Arc::new(Digits::new()?),
     };
-    let line = serve(options, vec![offer], |address| {
+    let line = serve(options, vec![offer], |address, grpc| {
         println!("http://{address}");
+        if let Some(address) = grpc {
+            println!("grpc://{address}");
+        }
         // Whoever started this need not read it.
         let _ = std::io::stdout().flush();
     })?;

@@ -236,8 +236,11 @@ fn run(arguments: &[String]) -> Result<String, Box<dyn Error>> {
             model,
         });
     }
-    let line = serve(options, offers, |address| {
+    let line = serve(options, offers, |address, grpc| {
         println!("http://{address}");
+        if let Some(address) = grpc {
+            println!("grpc://{address}");
+        }
         // Whoever started this need not read it.
         let _ = std::io::stdout().flush();
     })?;

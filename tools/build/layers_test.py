@@ -58,6 +58,7 @@ CORE: Table = {
     "call": "attr base tensor",
     "graph": "attr base call tensor",
     "eager": "attr base call graph tensor",
+    "host": "base call graph tensor",
     "session": "attr base graph tensor",
 }
 
@@ -115,8 +116,8 @@ CLIENT: Table = {
     ),
     "nn/optimizer": "context formats nn/initializer nn/loss variable",
     "nn/training": (
-        "distribute/workers checkpoint context files gradient/of_graph nn/criterion nn/layer"
-        " nn/loss nn/metric nn/optimizer saved_model variable"
+        "distribute/workers checkpoint context files function gradient/of_graph nn/criterion"
+        " nn/layer nn/loss nn/metric nn/optimizer saved_model variable"
     ),
     "nn/dataset": "data nn/training",
     "nn/keras": (

@@ -256,6 +256,10 @@ def optimizers(goldens: Goldens) -> None:
         "clip_value": o.SGD(clipvalue=0.4),
         "clip_norm": o.SGD(clipnorm=0.9),
         "clip_global": o.SGD(global_clipnorm=1.1),
+        "average": o.Adam(0.05, use_ema=True, ema_momentum=0.9),
+        "average_every": o.SGD(
+            0.05, weight_decay=0.02, use_ema=True, ema_momentum=0.8, ema_overwrite_frequency=7
+        ),
         "cosine": o.SGD(
             keras.optimizers.schedules.CosineDecay(0.05, 6, warmup_target=0.2, warmup_steps=3)
         ),
@@ -269,6 +273,9 @@ def optimizers(goldens: Goldens) -> None:
             optimizer.apply([tf.convert_to_tensor(gradient)], [variable])
             values.append(variable.numpy())
         goldens.add(f"optimizer/{name}/y", np.stack(values))
+        if optimizer.use_ema:
+            optimizer.finalize_variable_values([variable])
+            goldens.add(f"optimizer/{name}/last", variable.numpy())
 
 
 def schedules(goldens: Goldens) -> None:
@@ -375,6 +382,7 @@ def layers(goldens: Goldens) -> None:
         _ten_steps(goldens, f"layer/{name}", layer, keras.Model(inputs, layer(inputs)))
     _dropout(goldens, x2.astype(np.float32))
     _batch_norm(goldens, image.astype(np.float32))
+    _shared_norm(goldens)
     _masked(goldens, steps.astype(np.float32))
     _attention(goldens, steps.astype(np.float32))
 
@@ -416,6 +424,19 @@ def _batch_norm(goldens: Goldens, x: Array) -> None:
     goldens.add("layer/batch_norm/variance", after[1])
     inputs = keras.Input(x.shape[1:])
     _ten_steps(goldens, "layer/batch_norm", layer, keras.Model(inputs, layer(inputs)))
+
+
+def _shared_norm(goldens: Goldens) -> None:
+    """A layer whose state two calls change, the later one in the graph first."""
+    norm = keras.layers.BatchNormalization(momentum=0.5)
+    x = keras.Input((3,))
+    first = keras.layers.Activation("tanh")(norm(x))
+    other = norm(keras.layers.Activation("relu")(x))
+    other = keras.layers.Activation("tanh")(keras.layers.Activation("linear")(other))
+    model = keras.Model(x, keras.layers.Add()([first, other]))
+    goldens.add("shared_norm/y", model(goldens.normal("shared_norm/x", 5, 3), training=True))
+    for index, variable in enumerate(norm.weights):
+        goldens.add(f"shared_norm/after{index}", variable.numpy())
 
 
 def _masked(goldens: Goldens, x: Array) -> None:

@@ -38,6 +38,7 @@ mod base;
 mod call;
 mod eager;
 mod graph;
+mod host;
 mod session;
 mod tensor;
 
@@ -67,6 +68,7 @@ pub use graph::operation::{Operation, Output};
 pub use graph::registry::OpBuilder;
 pub use graph::scope::Scope;
 pub use graph::untrusted::check_graph_def;
+pub use host::HostFunction;
 pub use session::{
     Callable, Fetched, PartialRun, Run, RunOptions, SavedModel, Server, Session, SessionOptions,
     Signature, TensorInfo, TracedNode, traced_nodes,

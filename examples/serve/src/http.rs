@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +24,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout, timeout_at};
 
+use crate::array::Array;
 use crate::batch::Batcher;
 use crate::failure::{Failure, Status};
+use crate::grpc;
 use crate::json::error_body;
 use crate::metrics::Metrics;
 use crate::model::Model;
@@ -36,9 +39,9 @@ use crate::route::{Route, Target, metadata, route, state};
 const DISCARDED: usize = 16 << 20;
 
 /// A model with its version and its queues.
-struct Served {
-    model: Arc<dyn Model>,
-    version: u64,
+pub(crate) struct Served {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) version: u64,
     batchers: BTreeMap<String, Batcher>,
 }
 
@@ -52,23 +55,23 @@ pub struct Offer {
     pub model: Arc<dyn Model>,
 }
 
-struct App {
-    options: Options,
+pub(crate) struct App {
+    pub(crate) options: Options,
     models: BTreeMap<String, Served>,
-    metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
     stopping: AtomicBool,
 }
 
 /// Serves until SIGTERM or SIGINT; then answers what was accepted, and returns what it counted.
 ///
-/// `started` is called with the address once connections are taken.
+/// `started` is called with the address, and that of gRPC if there is one, once connections are taken.
 ///
 /// # Errors
 /// For an address that can't be listened at, and where the system has no threads left.
 pub fn serve(
     options: Options,
     offers: Vec<Offer>,
-    started: impl FnOnce(std::net::SocketAddr),
+    started: impl FnOnce(SocketAddr, Option<SocketAddr>),
 ) -> io::Result<String> {
     let metrics = Arc::new(Metrics::default());
     let mut models = BTreeMap::new();
@@ -100,13 +103,24 @@ pub fn serve(
     Ok(metrics.line())
 }
 
-async fn listen(app: Arc<App>, started: impl FnOnce(std::net::SocketAddr)) -> io::Result<()> {
+async fn listen(
+    app: Arc<App>,
+    started: impl FnOnce(SocketAddr, Option<SocketAddr>),
+) -> io::Result<()> {
     let listener = TcpListener::bind(app.options.address).await?;
     let (mut terminate, mut interrupt) = (
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
     );
-    started(listener.local_addr()?);
+    let grpc = match app.options.grpc {
+        Some(address) => Some(grpc::listen(address).await?),
+        None => None,
+    };
+    started(
+        listener.local_addr()?,
+        grpc.as_ref().map(|grpc| grpc.address),
+    );
+    let (stop_grpc, grpc) = grpc.map(|grpc| grpc.serve(Arc::clone(&app))).unzip();
     let connections = Arc::new(Semaphore::new(app.options.connections));
     let graceful = GracefulShutdown::new();
     {
@@ -133,6 +147,9 @@ async fn listen(app: Arc<App>, started: impl FnOnce(std::net::SocketAddr)) -> io
         let stop = first(terminate.recv(), interrupt.recv());
         first(&mut take, stop).await;
         app.stopping.store(true, Ordering::Relaxed);
+        if let Some(stop) = &stop_grpc {
+            stop.announce().await;
+        }
         first(&mut take, sleep(app.options.linger)).await;
     }
     // What the system connected meanwhile.
@@ -140,9 +157,18 @@ async fn listen(app: Arc<App>, started: impl FnOnce(std::net::SocketAddr)) -> io
         tokio::spawn(connect(&app, stream, &graceful));
     }
     drop(listener);
+    if let Some(stop) = stop_grpc {
+        stop.end().await;
+    }
+    let answered = async {
+        graceful.shutdown().await;
+        if let Some(grpc) = grpc {
+            grpc.await;
+        }
+    };
     let longest = app.options.deadline + Duration::from_secs(1);
     // Who does not read an answer for so long won't.
-    let _ = timeout(longest, graceful.shutdown()).await;
+    let _ = timeout(longest, answered).await;
     Ok(())
 }
 
@@ -239,7 +265,7 @@ impl App {
         }
     }
 
-    fn served(&self, target: Target<'_>) -> Result<&Served, Failure> {
+    pub(crate) fn served(&self, target: Target<'_>) -> Result<&Served, Failure> {
         let found = self.models.get(target.model);
         let is_version = |served: &&Served| target.version.is_none_or(|v| v == served.version);
         found.filter(is_version).ok_or_else(|| {
@@ -284,16 +310,29 @@ impl App {
     ) -> Result<String, Failure> {
         let signatures = served.model.signatures();
         let request = predict::Request::read(body, signatures)?;
-        let (batcher, signature) = served
-            .batchers
-            .get(&request.signature)
-            .zip(signatures.get(&request.signature))
-            .ok_or_else(|| Failure::new(Status::Internal, "a signature without a queue"))?;
-        let outcome = batcher.submit(request.arrays, deadline)?;
+        let name = &request.signature;
+        let arrays = self.run(served, name, request.arrays, deadline).await?;
+        let signature = signatures.get(name).ok_or_else(without_queue)?;
+        answer(&signature.outputs, &arrays, request.rows)
+    }
+
+    /// Puts arrays into the queue of a signature and waits for its results.
+    pub(crate) async fn run(
+        &self,
+        served: &Served,
+        signature: &str,
+        arrays: Vec<Array>,
+        deadline: Instant,
+    ) -> Result<Vec<Array>, Failure> {
+        let batcher = served.batchers.get(signature).ok_or_else(without_queue)?;
+        let outcome = batcher.submit(arrays, deadline)?;
         let late = || Failure::new(Status::Deadline, "the result was not there in time");
         let outcome = timeout_at(deadline.into(), outcome).await;
         // A request whose time is over is dropped from the queue.
-        let arrays = outcome.map_err(|_| late())?.map_err(|_| late())??;
-        answer(&signature.outputs, &arrays, request.rows)
+        outcome.map_err(|_| late())?.map_err(|_| late())?
     }
+}
+
+fn without_queue() -> Failure {
+    Failure::new(Status::Internal, "a signature without a queue")
 }

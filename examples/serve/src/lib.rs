@@ -1,4 +1,4 @@
-//! A server of models over HTTP, with the REST interface of TensorFlow Serving.
+//! A server of models over HTTP and gRPC, with the interfaces of TensorFlow Serving.
 //!
 //! It knows [`Model`](model::Model)s and nothing of TensorFlow: `saved_model.rs` serves SavedModels, and
 //! `crate.rs` a crate of tf2rust.
@@ -7,6 +7,7 @@
 pub mod array;
 pub mod batch;
 pub mod failure;
+mod grpc;
 pub mod http;
 pub mod json;
 mod leaf;

@@ -8,6 +8,7 @@ use crate::batch::BatchOptions;
 /// The flags that every server has, for its usage.
 pub const FLAGS: &str = "\
   --address=127.0.0.1:8501   where it listens; port 0 takes a free one
+  --grpc_address=none        where it listens for gRPC, such as 127.0.0.1:8500
   --max_batch=32             the most rows in a run; 1 runs each request alone
   --max_delay_us=1000        the longest that a request waits for others, in microseconds
   --queue=256                the most requests of a signature that wait; others get 429
@@ -22,6 +23,8 @@ pub const FLAGS: &str = "\
 pub struct Options {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where it listens for gRPC, if it does.
+    pub grpc: Option<SocketAddr>,
     /// Batches and queues.
     pub batch: BatchOptions,
     /// The most bytes of a body.
@@ -38,6 +41,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             address: SocketAddr::from(([127, 0, 0, 1], 8501)),
+            grpc: None,
             batch: BatchOptions::default(),
             max_body: 8 << 20,
             deadline: Duration::from_secs(10),
@@ -71,6 +75,11 @@ impl Options {
                 let expected = || format!("{flag}: expected an address, such as 127.0.0.1:8501");
                 self.address = value.parse().map_err(|_| expected())?;
             }
+            "grpc_address" if value == "none" => self.grpc = None,
+            "grpc_address" => {
+                let expected = || format!("{flag}: expected an address, such as 127.0.0.1:8500");
+                self.grpc = Some(value.parse().map_err(|_| expected())?);
+            }
             "max_batch" => self.batch.rows = count(1)?,
             "max_delay_us" => self.batch.delay = Duration::from_micros(number(0)?),
             "queue" => self.batch.queue = count(1)?,
@@ -102,7 +111,12 @@ mod tests {
     #[test]
     fn a_value_that_does_not_fit_is_named() {
         let mut options = Options::default();
-        for flag in ["--queue=0", "--runs=x", "--address=8501", "--max_body=-1"] {
+        for flag in [
+            "--queue=0",
+            "--runs=x",
+            "--address=8501",
+            "--grpc_address=x",
+        ] {
             let error = options.take(flag).unwrap_err();
             assert!(error.starts_with(flag), "{error}");
         }

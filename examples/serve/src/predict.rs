@@ -48,7 +48,6 @@ impl Request {
         }
         let name = match json.get("signature_name") {
             None => DEFAULT,
-            Some(Json::Text(name)) if name.is_empty() => DEFAULT,
             Some(Json::Text(name)) => name,
             Some(other) => {
                 let kind = other.kind();
@@ -57,13 +56,7 @@ impl Request {
                 )));
             }
         };
-        let signature = all.get(name).ok_or_else(|| {
-            let names: Vec<&str> = all.keys().map(String::as_str).collect();
-            Failure::invalid(format!(
-                "Serving signature name: \"{name}\" not found in signature def; there is {}",
-                names.join(", ")
-            ))
-        })?;
+        let (name, signature) = signature_of(all, name)?;
         let reader = Reader {
             signature,
             most: text.len(),
@@ -86,6 +79,26 @@ impl Request {
             rows,
         })
     }
+}
+
+/// The signature of a name, and that name; an empty one is `serving_default`.
+///
+/// # Errors
+/// What there is instead.
+pub(crate) fn signature_of<'a>(
+    all: &'a BTreeMap<String, Signature>,
+    name: &str,
+) -> Result<(&'a str, &'a Signature), Failure> {
+    let name = if name.is_empty() { DEFAULT } else { name };
+    let found = all.get_key_value(name);
+    let found = found.map(|(name, signature)| (name.as_str(), signature));
+    found.ok_or_else(|| {
+        let names: Vec<&str> = all.keys().map(String::as_str).collect();
+        Failure::invalid(format!(
+            "Serving signature name: \"{name}\" not found in signature def; there is {}",
+            names.join(", ")
+        ))
+    })
 }
 
 struct Reader<'a> {

@@ -24,6 +24,7 @@ from tests.bench import machine
 _TASK = flags.DEFINE_string("task", None, "The program of a Rust worker.", required=True)
 _PEER = flags.DEFINE_string("peer", None, "The program of a Python worker.", required=True)
 _STEPS = flags.DEFINE_integer("steps", 50, "Steps that are measured.", lower_bound=1)
+_LIMIT = flags.DEFINE_float("limit", 60, "Seconds after which a row is given up.")
 _WORKERS = flags.DEFINE_list("workers", ["1", "2", "4"], "Numbers of workers.")
 
 
@@ -45,7 +46,7 @@ def free_addresses(count: int) -> list[str]:
     return addresses
 
 
-def measure(command: list[str], workers: int) -> tuple[float, float]:
+def measure(command: list[str], workers: int, **variables: str) -> tuple[float, float]:
     """Runs workers, and returns the slowest's median seconds per step, and bytes per step."""
     cluster = {"worker": free_addresses(workers)}
     before = loopback_bytes()
@@ -53,10 +54,16 @@ def measure(command: list[str], workers: int) -> tuple[float, float]:
     for index in range(workers):
         config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
         env = {**os.environ, "TF_CONFIG": json.dumps(config), "TF_CPP_MIN_LOG_LEVEL": "2"}
+        env |= variables
         processes.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
     medians = []
     for process in processes:
-        out, _ = process.communicate()
+        try:
+            out, _ = process.communicate(timeout=_LIMIT.value)
+        except subprocess.TimeoutExpired:
+            for each in processes:
+                each.kill()
+            raise
         if process.returncode != 0:
             raise RuntimeError(f"{command}: {out}")
         medians.append(statistics.median(map(float, re.findall(r"^second (\S+)", out, re.M))))
@@ -68,15 +75,17 @@ def main(argv: Sequence[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments: {argv[1:]}")
     print(f"{machine.processor()}; {_STEPS.value} steps; load {os.getloadavg()[0]:.1f}\n")
-    print("| workers | Rust, ms | Python, ms | Python / Rust | Rust, MB | Python, MB |")
-    print("|---:|---:|---:|---:|---:|---:|")
+    columns = ["workers", "eager, ms", "traced, ms", "Python, ms", "traced / Python"]
+    print("| " + " | ".join([*columns, "Rust, MB", "Python, MB"]) + " |")
+    print("|---:|---:|---:|---:|---:|---:|---:|")
     steps = str(_STEPS.value)
     for workers in map(int, _WORKERS.value):
-        rust, rust_bytes = measure([_TASK.value, "bench", steps], workers)
-        python, python_bytes = measure([_PEER.value, steps], workers)
+        eager, _ = measure([_TASK.value, "bench", steps], workers)
+        traced, moved = measure([_TASK.value, "bench", steps], workers, TRACED="1")
+        python, python_moved = measure([_PEER.value, steps], workers)
         print(
-            f"| {workers} | {rust * 1e3:.2f} | {python * 1e3:.2f} | {python / rust:.2f} "
-            f"| {rust_bytes / 1e6:.2f} | {python_bytes / 1e6:.2f} |"
+            f"| {workers} | {eager * 1e3:.2f} | {traced * 1e3:.2f} | {python * 1e3:.2f} "
+            f"| {traced / python:.2f} | {moved / 1e6:.2f} | {python_moved / 1e6:.2f} |"
         )
         sys.stdout.flush()
 

@@ -8,7 +8,8 @@ use tfp_core::{
     Code, Context as _, DataType, EagerContext, Error, Result, Shape, Tensor, TensorHandle, Value,
 };
 
-use super::source::Origin;
+use super::iterated::Opened;
+use super::source::{Kind, Origin};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
 use crate::ops;
@@ -212,12 +213,18 @@ impl Dataset {
     /// [`ErrorKind::Foreign`](tfp_core::ErrorKind::Foreign) for a dataset of a function that is traced,
     /// and what TensorFlow says.
     pub fn iter(&self) -> Result<Elements> {
+        let opened = self.origins.iter().filter_map(|origin| match &origin.kind {
+            Kind::Rust(source) => Some(source.open()),
+            _ => None,
+        });
+        let opened = opened.collect();
         let iterator = ops::anonymous_iterator_v3(&self.cx, &self.types, &self.shapes)?;
         let iterator = iterator.handle()?.clone();
         self.readings.fetch_add(1, Ordering::Relaxed);
         let cx = iterator.context();
         ops::make_iterator(&cx, self.variant.handle()?, &iterator)?;
         Ok(Elements {
+            _opened: opened,
             iterator,
             cx,
             dataset: self.clone(),
@@ -247,6 +254,8 @@ pub(super) const fn seeds(seed: i64) -> (i64, i64) {
 
 /// The elements of a [`Dataset`], until its end or its first error.
 pub struct Elements {
+    // It goes first: afterwards TensorFlow's threads wait for nothing, and the iterator can end.
+    _opened: Vec<Opened>,
     iterator: TensorHandle,
     cx: EagerContext,
     dataset: Dataset,

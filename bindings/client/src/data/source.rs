@@ -1,8 +1,11 @@
-//! The files behind a dataset, and which of them is damaged.
+//! What is behind a dataset, and which of it fails: files and iterators of Rust.
+
+use std::sync::Arc;
 
 use tfp_core::{Code, Error, ErrorKind};
 
 use super::csv::Csv;
+use super::iterated::Source;
 use super::record::RecordReader;
 
 /// What some files are read as. Without paths, they are those that another dataset names.
@@ -20,6 +23,8 @@ pub(super) enum Kind {
     Names,
     Records,
     Csv(Csv),
+    /// An iterator, whose errors are its own.
+    Rust(Arc<Source>),
 }
 
 /// The origins of datasets that are made of each element of another one.
@@ -33,11 +38,14 @@ pub(super) fn opened(outer: &[Origin], inner: &[Origin]) -> Vec<Origin> {
         }
         origin
     });
-    filled.collect()
+    let is_rust = |origin: &&Origin| matches!(origin.kind, Kind::Rust(_));
+    filled
+        .chain(outer.iter().filter(is_rust).cloned())
+        .collect()
 }
 
-/// Looks for what is wrong with the files of a dataset whose element ended with an error: an error that
-/// names file and record.
+/// Looks for what is wrong behind a dataset whose element ended with an error: an error that names file
+/// and record, or that of an iterator.
 pub(super) fn damage(origins: &[Origin], error: &Error) -> Option<Error> {
     let ErrorKind::Status { code, message, .. } = error.kind() else {
         return None;
@@ -51,6 +59,10 @@ pub(super) fn damage(origins: &[Origin], error: &Error) -> Option<Error> {
                     .err()
             },
             (Kind::Csv(csv), Code::InvalidArgument) => &|path| csv.check(path),
+            (Kind::Rust(source), _) => match source.failure(error) {
+                Some(found) => return Some(found),
+                None => continue,
+            },
             _ => continue,
         };
         if origin.is_packed {

@@ -115,11 +115,14 @@ def assert_alike(found: str, expected: str, atol: float) -> None:
         assert value == pytest.approx(other, abs=atol), name
 
 
-@pytest.mark.parametrize("count", [2, 4])
-def test_workers_train_as_one_process(tasks: Tasks, folder: str, count: int) -> None:
+@pytest.mark.parametrize(("count", "traced"), [(2, False), (4, False), (2, True)])
+def test_workers_train_as_one_process(
+    tasks: Tasks, folder: str, count: int, traced: bool
+) -> None:
     # The last batch has 6 samples, and that of the validation 1: some parts are empty.
     alone = finished(tasks.start({}, "", 0, [TASK, "train", folder, "2"]))
-    together = tasks.workers(count, "train", folder, "2")
+    variables = {"TRACED": "1"} if traced else {}
+    together = tasks.workers(count, "train", folder, "2", **variables)
     assert alone.count("step") == 10
     for worker in together:
         assert_alike(worker, alone, atol=1e-5)
@@ -129,6 +132,8 @@ def test_moving_means_are_alike(tasks: Tasks, folder: str) -> None:
     first, second = tasks.workers(2, "train", folder, "2", WITH_STATE="1")
     assert "moving_mean" in first
     assert first == second
+    traced, _ = tasks.workers(2, "train", folder, "2", WITH_STATE="1", TRACED="1")
+    assert_alike(traced, first, atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [2, 4])

@@ -1,8 +1,9 @@
 //! A task of a cluster, as `TF_CONFIG` says; without it, one process that does the same alone.
 //!
-//! `task train FOLDER EPOCHS`: trains and prints all losses; `DIE_AT=step` and `HANG_AT=step` end or stop it.
+//! `task train FOLDER EPOCHS`: trains and prints all losses; `DIE_AT=step` and `HANG_AT=step` end or stop it, and
+//! `TRACED=1` traces its steps.
 //! `task reduce`: the collective ops. `task mixed STEPS`: a loop that Python's worker makes, too.
-//! `task bench STEPS`: seconds of steps. `task server`: a server. `task coordinate`: the coordinator of asynchronous training.
+//! `task bench STEPS`: seconds of steps, with `TRACED=1` of traced ones. `task server`: a server. `task coordinate`: the coordinator of asynchronous training.
 
 use std::io::Write;
 use std::path::Path;
@@ -113,7 +114,10 @@ fn train(folder: &Path, epochs: usize) -> Result<()> {
     let plan = Plan::new(loss, Adam::default())
         .rate(0.01)
         .metric(Metric::SparseCategoricalAccuracy);
-    let trainer = Trainer::new(model, plan)?;
+    let mut trainer = Trainer::new(model, plan)?;
+    if std::env::var_os("TRACED").is_some() {
+        trainer = trainer.traced();
+    }
     let (data, held) = (data(SIZES.0)?, data(33)?);
     let backup = BackupAndRestore::new(folder).every(2).keep();
     let trainer = match &workers {
@@ -294,6 +298,9 @@ fn bench(steps: usize) -> Result<()> {
     let model = Sequential::new(&Weights::new(workers.context(), 1), &[784], &layers)?;
     let loss = Loss::SparseCategoricalCrossentropy { from_logits: true };
     let mut trainer = Trainer::new(model, Plan::new(loss, Sgd::default()))?.across(&workers)?;
+    if std::env::var_os("TRACED").is_some() {
+        trainer = trainer.traced();
+    }
     let x = Tensor::from_vec(noise(64 * 784, 1), &[64, 784])?;
     let y = Tensor::from_vec((0..64_i64).map(|n| n % 10).collect(), &[64])?;
     for step in 0..steps + 5 {

@@ -1,9 +1,11 @@
-"""Writes models of Keras 2 as `.h5` files, with what it computes, into the folder of this file.
+"""Writes models of Keras 2 as `.h5` files, and some as `.keras`, into the folder of this file.
 
 Keras 2 is the package `tf_keras`, which this repository does not lock: install it into a folder of
-its own, then run `PYTHONPATH=FOLDER python write.py [MODEL..]`. `NAME.npz` has the
-inputs `x0` and so on, the outputs `y0` of `NAME.h5`, the truths `truth0`, the loss of a step with a
-rate of 0.05, and the outputs `after0` after it. Weights are random.
+its own, then run `PYTHONPATH=FOLDER python write.py [MODEL..]`.
+
+`NAME.npz` has what Keras 2 computes: the inputs `x0` and so on, the outputs `y0` of `NAME.h5`, the
+truths `truth0`, the loss of a step with a rate of 0.05, and the outputs `after0` after it. Weights
+are random.
 """
 
 from __future__ import annotations
@@ -134,6 +136,8 @@ def _write(make: Callable[[], Any]) -> None:
     model.save(_FOLDER / f"{name}.h5", include_optimizer=False)
     if make is lambdas:
         return
+    if make in (sequences, nested):
+        model.save(_FOLDER / f"{name}.keras", include_optimizer=False)
     if make is nested:
         model.save_weights(_FOLDER / "nested_weights.h5")
     x = _arrays(model)

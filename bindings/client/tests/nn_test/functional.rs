@@ -11,6 +11,7 @@ use tfp::{
     AnyContext, AnyValue, DataType, EagerContext, Graph, Mode, Result, Session, Tensor, ops,
 };
 
+use crate::goldens::Goldens;
 use crate::models::SPARSE;
 
 /// Two inputs, a shared layer, a skip, and two outputs.
@@ -65,6 +66,34 @@ fn a_shared_layer_has_its_variables_once() -> Result<()> {
         summary.ends_with("39 parameters, 39 of them trained, 0 kept\n"),
         "{summary}"
     );
+    Ok(())
+}
+
+/// Two calls of a layer change its state in the order of Keras, whatever order the graph was made in.
+#[test]
+fn calls_of_a_layer_have_the_order_of_keras() -> Result<()> {
+    let goldens = Goldens::open()?;
+    let weights = Weights::new(&goldens.eager, 1);
+    let x = Node::input(&weights, "x", &[3])?;
+    let norm = SharedLayer::new(BatchNorm {
+        momentum: 0.5,
+        ..BatchNorm::default()
+    });
+    let first = x.then(&norm)?.then(Activation::Tanh)?;
+    let other = x.then(Activation::Relu)?.then(&norm)?;
+    let other = other.then(Activation::Linear)?.then(Activation::Tanh)?;
+    let sum = Node::join(Add, &[&first, &other])?;
+    let model = Model::new(&[&x], &[("sum", &sum)])?;
+    let cx = goldens.eager.any();
+    let y = model.call(
+        &Pass::training(&cx),
+        &[goldens.get("shared_norm/x")?.into()],
+    )?;
+    goldens.check("shared_norm/y", y[0].handle()?, 1e-5)?;
+    for (index, variable) in model.variables().iter().enumerate() {
+        let value = variable.read(&goldens.eager)?;
+        goldens.check(&format!("shared_norm/after{index}"), &value, 1e-6)?;
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Models in `.h5` files of Keras 2: they predict and train as there.
+//! Models in files of Keras 2: they predict and train as there.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -37,8 +37,9 @@ fn near(found: &[Tensor], expected: &[Tensor], what: &str) -> Result<()> {
     Ok(())
 }
 
-fn compare(eager: &EagerContext, name: &str) -> Result<()> {
-    let model = Model::from_keras(&Weights::new(eager, 1), path(&format!("{name}.h5"))?)?;
+fn compare(eager: &EagerContext, file: &str) -> Result<()> {
+    let model = Model::from_keras(&Weights::new(eager, 1), path(file)?)?;
+    let name = file.split('.').next().unwrap_or_default();
     let expected = TensorFile::open(path(&format!("{name}.npz"))?)?;
     let dtype = model.inputs()[0].dtype;
     let mut plan = Plan::new(Loss::MeanSquaredError, Sgd::default()).rate(0.05);
@@ -63,9 +64,17 @@ fn compare(eager: &EagerContext, name: &str) -> Result<()> {
 fn models_compute_and_train_as_in_keras_2() -> Result<()> {
     let eager = EagerContext::new()?;
     for name in ["words", "sequences", "image", "nested"] {
-        compare(&eager, name)?;
+        compare(&eager, &format!("{name}.h5"))?;
     }
     Ok(())
+}
+
+/// The same models in the format `.keras`.
+#[test]
+fn archives_of_keras_2_are_read() -> Result<()> {
+    let eager = EagerContext::new()?;
+    compare(&eager, "sequences.keras")?;
+    compare(&eager, "nested.keras")
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use tfp::nn::layer::{Dense, Embedding, Flatten, Layer, Pass, Sequential};
 use tfp::nn::optimizer::{
-    Adadelta, Adagrad, Adam, Adamax, Change, Clip, Ftrl, Lion, Minimizer, Nadam, Optimizer,
-    RmsProp, Rule, Schedule, Sgd, State,
+    Adadelta, Adagrad, Adam, Adamax, Change, Clip, Ftrl, Lion, Minimizer, MovingAverage, Nadam,
+    Optimizer, RmsProp, Rule, Schedule, Sgd, State,
 };
-use tfp::nn::training::{Plan, Trainer};
+use tfp::nn::training::{Batches, Plan, Trainer};
 use tfp::nn::{Loss, Weights};
 use tfp::{
     AnyValue, Context, DataType, EagerContext, Graph, Mode, Result, Tape, Tensor, TensorHandle,
@@ -255,6 +255,86 @@ fn variables_of_every_type_change() -> Result<()> {
                     (value - expected).abs() <= tolerance,
                     "{dtype}: {value}, {expected}"
                 );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Variables whose moving averages are kept, in both modes: after each step, and the averages.
+#[test]
+fn averages_are_those_of_keras() -> Result<()> {
+    let goldens = &Goldens::open()?;
+    let often = MovingAverage {
+        momentum: 0.8,
+        every: Some(7),
+    };
+    let mut every = Optimizer::new(Sgd::default()).rate(0.05).average(often);
+    every.decay = Some(0.02);
+    average(goldens, "average_every", every)?;
+    let last = MovingAverage {
+        momentum: 0.9,
+        ..MovingAverage::default()
+    };
+    let adam = Optimizer::new(Adam::default()).rate(0.05).average(last);
+    average(goldens, "average", adam)
+}
+
+fn average<R: Rule>(goldens: &Goldens, name: &str, optimizer: Optimizer<R>) -> Result<()> {
+    let cx = &goldens.eager;
+    let start = goldens.get("optimizer/start")?;
+    let variable = Variable::new(cx, "v", &start)?;
+    let idle = Variable::new(cx, "idle", &start)?;
+    let gradients = goldens.get("optimizer/gradients")?;
+    let gradients = ops::unpack(cx, gradients, 100, ops::UnpackOptions::default())?;
+    let both = [variable.clone(), idle];
+    let mut minimizer = Minimizer::new(optimizer, &both)?;
+    let mut values = Vec::new();
+    for gradient in gradients {
+        minimizer.apply(&[Some(gradient), None])?;
+        values.push(variable.read(cx)?);
+    }
+    let values = ops::pack(cx, &values, ops::PackOptions::default())?;
+    // Steps of up to 0.05 add up what is rounded.
+    goldens.check(&format!("optimizer/{name}/y"), &values, 2e-5)?;
+    let slots = minimizer.slots();
+    let averages: Vec<&Variable> = slots.iter().filter_map(|one| one.last()).collect();
+    let last = averages[0].read(cx)?;
+    goldens.check(&format!("optimizer/{name}/last"), &last, 2e-5)?;
+    // What has no gradient keeps its value.
+    goldens.check("optimizer/start", &averages[1].read(cx)?, 0.0)
+}
+
+#[test]
+fn a_training_ends_with_the_averages() -> Result<()> {
+    let run = |place: &dyn Fn() -> Result<Weights>, averaged: bool| -> Result<Vec<Tensor>> {
+        let layers: [&dyn Layer; 1] = [&Dense::new(1)];
+        let model = Sequential::new(&place()?, &[3], &layers)?;
+        let mut plan = Plan::new(Loss::MeanSquaredError, Sgd::default()).rate(0.1);
+        if averaged {
+            // With a momentum of zero the average is the variable.
+            plan.optimizer = plan.optimizer.average(MovingAverage {
+                momentum: 0.0,
+                every: None,
+            });
+        }
+        let x = Tensor::from_array([[1.0_f32, -2.0, 0.5], [0.0, 1.0, 3.0]])?;
+        let y = Tensor::from_array([[0.5_f32], [-1.0]])?;
+        let mut trainer = Trainer::new(model, plan)?;
+        trainer.fit(&Batches::new(x, y, 1)?, 3, None, &mut [])?;
+        trainer.values()
+    };
+    let eager = || Ok(Weights::new(&EagerContext::new()?, 4));
+    let graph = || Ok(Weights::new(&Graph::new()?, 4));
+    let expected = run(&eager, false)?;
+    for place in [&eager as &dyn Fn() -> Result<Weights>, &graph] {
+        for (found, expected) in run(place, true)?.iter().zip(&expected) {
+            let pairs = found
+                .as_slice::<f32>()?
+                .iter()
+                .zip(expected.as_slice::<f32>()?);
+            for (found, expected) in pairs {
+                assert!((found - expected).abs() < 1e-6, "{found} {expected}");
             }
         }
     }

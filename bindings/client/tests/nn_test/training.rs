@@ -1,16 +1,23 @@
 //! Training in both modes.
 
-use tfp::nn::layer::{Dense, Embedding, Flatten, Layer, Pass, Recurrent, RnnKind, Sequential};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tfp::nn::layer::{
+    BatchNorm, Dense, Dropout, Embedding, Flatten, Layer, Pass, Recurrent, RnnKind, Sequential,
+};
 use tfp::nn::optimizer::{Adam, Clip, Sgd};
 use tfp::nn::training::{Batches, EarlyStopping, Plan, Progress, SaveBest, Trainer};
-use tfp::nn::{Loss, Metric, Weights};
-use tfp::{Context, DataType, EagerContext, Graph, Mode, Result, Tensor};
+use tfp::nn::{Constraint, Loss, LossFunction, Metric, Weights};
+use tfp::{
+    AnyContext, AnyValue, Context, DataType, EagerContext, Graph, Mode, Result, Tensor, ops,
+};
 
 use crate::goldens::Goldens;
 use crate::models::{MODELS, SPARSE, exclusive_or, small, with_model};
 
 /// Ten steps from Keras' weights, compared with those of Keras.
-fn ten_steps(goldens: &Goldens, name: &str, place: &impl Mode) -> Result<()> {
+fn ten_steps(goldens: &Goldens, name: &str, place: &impl Mode, traced: bool) -> Result<()> {
     let case = format!("training/{name}");
     with_model(name, |input, shape, layers| {
         let weights = Weights::new(place, 1);
@@ -26,6 +33,9 @@ fn ten_steps(goldens: &Goldens, name: &str, place: &impl Mode) -> Result<()> {
         plan.optimizer = plan.optimizer.clip(Clip::Norm(1.0));
         plan.input = input;
         let mut trainer = Trainer::new(model, plan)?;
+        if traced {
+            trainer = trainer.traced();
+        }
         let variables = weights.variables();
         let before = (0..variables.len())
             .map(|index| goldens.get(&format!("{case}/before{index}"))?.to_tensor())
@@ -77,7 +87,7 @@ fn ten_steps(goldens: &Goldens, name: &str, place: &impl Mode) -> Result<()> {
 fn steps_in_a_graph_are_those_of_keras() -> Result<()> {
     let goldens = Goldens::open()?;
     for name in MODELS {
-        ten_steps(&goldens, name, &Graph::new()?)?;
+        ten_steps(&goldens, name, &Graph::new()?, false)?;
     }
     Ok(())
 }
@@ -86,7 +96,87 @@ fn steps_in_a_graph_are_those_of_keras() -> Result<()> {
 fn steps_in_eager_mode_are_those_of_keras() -> Result<()> {
     let goldens = Goldens::open()?;
     for name in MODELS {
-        ten_steps(&goldens, name, &goldens.eager)?;
+        ten_steps(&goldens, name, &goldens.eager, false)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn steps_that_are_traced_are_those_of_keras() -> Result<()> {
+    let goldens = Goldens::open()?;
+    for name in MODELS {
+        ten_steps(&goldens, name, &goldens.eager, true)?;
+    }
+    Ok(())
+}
+
+/// Counts its calls, in a function that is traced, too.
+#[derive(Clone, Debug, Default)]
+struct Counted(Arc<AtomicUsize>);
+
+impl LossFunction for Counted {
+    fn name(&self) -> String {
+        "counted".to_owned()
+    }
+
+    fn per_sample(&self, cx: &AnyContext, truth: &AnyValue, y: &AnyValue) -> Result<AnyValue> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let square = ops::squared_difference(cx, truth, y)?;
+        ops::mean(cx, &square, -1, ops::MeanOptions::default())
+    }
+}
+
+#[test]
+fn traced_steps_have_the_state_of_others() -> Result<()> {
+    let run = |traced: bool| -> Result<(usize, Vec<f32>, Vec<Tensor>)> {
+        let cx = EagerContext::new()?;
+        let constraint = Constraint::max_norm(0.5);
+        let first = Dense::new(6).constrained("kernel", constraint);
+        let layers: [&dyn Layer; 4] = [
+            &first,
+            &BatchNorm::default(),
+            &Dropout { rate: 0.3 },
+            &Dense::new(2),
+        ];
+        let model = Sequential::new(&Weights::new(&cx, 3), &[4], &layers)?;
+        let loss = Counted::default();
+        // What is normalized has a bias without a gradient, whose noise Adam would make steps of.
+        let rule = Sgd {
+            momentum: 0.9,
+            nesterov: false,
+        };
+        let plan = Plan::new(loss.clone(), rule).rate(0.05);
+        let mut trainer = Trainer::new(model, plan)?;
+        if traced {
+            trainer = trainer.traced();
+        }
+        let mut losses = Vec::new();
+        for step in 0..6_i64 {
+            // The batches have several sizes.
+            let rows = 3 + step % 2;
+            let count = (rows * 4) as usize;
+            let x = (0..count).map(|n| ((n * 7 + step as usize) % 11) as f32 / 11.0);
+            let x = Tensor::from_vec(x.collect(), &[rows, 4])?;
+            let y = Tensor::from_vec(vec![0.5_f32; 2 * rows as usize], &[rows, 2])?;
+            losses.push(trainer.train_on(&x, &y)?);
+            trainer.set_rate(0.05 / (step + 1) as f32);
+        }
+        Ok((loss.0.load(Ordering::Relaxed), losses, trainer.values()?))
+    };
+    let (calls, losses, values) = run(false)?;
+    let (traces, traced, same) = run(true)?;
+    assert_eq!((calls, traces), (6, 1));
+    for (found, expected) in traced.iter().zip(&losses) {
+        assert!((found - expected).abs() <= 1e-6, "{traced:?} {losses:?}");
+    }
+    for (found, expected) in same.iter().zip(&values) {
+        let pairs = found
+            .as_slice::<f32>()?
+            .iter()
+            .zip(expected.as_slice::<f32>()?);
+        for (found, expected) in pairs {
+            assert!((found - expected).abs() <= 1e-5, "{found} {expected}");
+        }
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Pipelines on data of this program: readings that go on, what is refused.
 
+mod iterators;
 mod loads;
 mod readings;
 

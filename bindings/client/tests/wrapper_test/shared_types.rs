@@ -153,6 +153,7 @@ const _: () = {
     shared::<tfp::nn::optimizer::KerasRule>();
     shared::<tfp::nn::optimizer::Lion>();
     shared::<tfp::nn::optimizer::Minimizer<optimizer::Adam>>();
+    shared::<tfp::nn::optimizer::MovingAverage>();
     shared::<tfp::nn::optimizer::Nadam>();
     shared::<tfp::nn::optimizer::Optimizer<optimizer::Adam>>();
     shared::<tfp::nn::optimizer::RateFunction>();

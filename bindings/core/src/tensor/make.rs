@@ -81,13 +81,26 @@ impl Tensor {
     /// # Errors
     /// As for [`Self::from_slice`].
     pub fn from_buffer<T: Element>(buffer: Buffer<T>, dims: &[i64]) -> Result<Self> {
+        Self::from_buffer_with(buffer, (), dims)
+    }
+
+    /// Makes a tensor of a buffer without copying, and keeps something else as long as the memory: until
+    /// this tensor, and all that TensorFlow made to share its memory, are gone. It is dropped on any thread.
+    ///
+    /// # Errors
+    /// As for [`Self::from_slice`].
+    pub fn from_buffer_with<T: Element, K: Send + 'static>(
+        buffer: Buffer<T>,
+        kept: K,
+        dims: &[i64],
+    ) -> Result<Self> {
         check_count(buffer.len(), dims)?;
         if buffer.is_empty() {
             return Self::from_slice::<T>(&[], dims);
         }
         let len = size_of_val(&*buffer);
         let data = buffer.data.as_ptr();
-        let owner = Box::into_raw(Box::new(buffer));
+        let owner = Box::into_raw(Box::new((buffer, kept)));
         // SAFETY: the buffer holds `len` bytes of elements and lives until `drop_box` gets it back.
         unsafe {
             Self::from_memory(
@@ -95,7 +108,7 @@ impl Tensor {
                 dims,
                 data.cast(),
                 len,
-                drop_box::<Buffer<T>>,
+                drop_box::<(Buffer<T>, K)>,
                 owner.cast(),
             )
         }

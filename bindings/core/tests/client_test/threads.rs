@@ -22,6 +22,7 @@ const _: () = {
     shared::<TensorHandle>();
     shared::<Executor>();
     shared::<Cancellation>();
+    shared::<HostFunction>();
     shared::<Error>();
     shared::<SavedModel>();
 };

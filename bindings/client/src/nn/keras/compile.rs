@@ -95,7 +95,7 @@ impl<R: Rule> Trainer<R> {
             .enumerate()
             .map(|(index, variable)| (variable.name(), index))
             .collect();
-        let count = self.plan().optimizer.rule.slots().len();
+        let count = self.plan().optimizer.kept().len();
         let mut seen = std::collections::BTreeSet::new();
         let mut order = Vec::new();
         for (_, variable) in &saved.variables {
@@ -105,7 +105,9 @@ impl<R: Rule> Trainer<R> {
                 order.push(place);
             }
         }
-        for group in &rule.groups {
+        // Keras has the averages before what the rule keeps.
+        let average = self.plan().optimizer.average.map(|_| vec![count - 1]);
+        for group in average.iter().chain(&rule.groups) {
             for &place in &order {
                 for &slot in group.iter().filter(|slot| **slot < count) {
                     if let Some(value) = slots.get(place * count + slot) {
@@ -137,6 +139,14 @@ fn optimizer<R>(optimizer: &Optimizer<R>, rule: &KerasRule, rate: Option<f32>) -
         ("clipnorm".to_owned(), clip(norm)),
         ("global_clipnorm".to_owned(), clip(global)),
     ];
+    if let Some(average) = optimizer.average {
+        let every = average.every.map(|every| every as i64);
+        config.extend([
+            ("use_ema".to_owned(), true.into()),
+            ("ema_momentum".to_owned(), average.momentum.into()),
+            ("ema_overwrite_frequency".to_owned(), every.into()),
+        ]);
+    }
     config.extend(rule.config.iter().cloned());
     Some(object("keras.optimizers", rule.class, config))
 }

@@ -54,9 +54,21 @@ const MODULES: &[(&str, &str)] = &[
     ("_constraint", "keras.constraints"),
 ];
 
+/// Layers within layers whose names begin with `_` in archives of Keras 2.
+const PRIVATE: &[&str] = &["query_dense", "key_dense", "value_dense", "output_dense"];
+
 /// Rewrites the description of a model. Each layer that has no form in Keras 3 becomes a problem.
 pub(super) fn modernize(json: &Json, problems: &mut Vec<String>) -> Result<Json> {
     model(json, problems)
+}
+
+/// Where an archive of Keras 2 has a variable that one of Keras 3 has at a place.
+pub(super) fn place(place: &str) -> String {
+    let parts = place.split('/').map(|part| match PRIVATE.contains(&part) {
+        true => format!("_{part}"),
+        false => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 fn wrong(what: &str) -> Error {

@@ -34,6 +34,7 @@ use crate::variable::{self, Variable};
 /// The version of Keras whose files are written.
 const VERSION: &str = "3.15.1";
 /// The members of the archive.
+const METADATA: &str = "metadata.json";
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.weights.h5";
 
@@ -42,9 +43,9 @@ impl Model {
     /// weights. Inputs, outputs and layers have Keras' names. The model can be trained further. Layers
     /// whose `trainable` is false are frozen.
     ///
-    /// A file of the older format, `model.save("model.h5")`, is read too, whether Keras 2 or Keras 3
-    /// wrote it. What a file of Keras 2 describes keeps its meaning: its `hard_sigmoid` has the slope 0.2.
-    /// A layer that is part of several models in such a file has a copy of its weights in each.
+    /// A file of the older format, `model.save("model.h5")`, is read too. A layer that is part of several
+    /// models in such a file has a copy of its weights in each. Files of Keras 2 are read in both formats.
+    /// What they describe keeps its meaning: the `hard_sigmoid` of Keras 2 has the slope 0.2.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] for a file that does not exist; [`ErrorKind::File`] for one that can't be
@@ -70,7 +71,16 @@ impl Model {
         } else {
             let config = Json::parse(zip::member(bytes, CONFIG)?)?;
             let datasets = Datasets::open(zip::member(bytes, WEIGHTS)?)?;
-            (Graph::parse(&config, "", &mut problems)?, datasets)
+            let graph = match is_of_keras_2(bytes) {
+                true => {
+                    let config = keras_2::modernize(&config, &mut problems)?;
+                    let mut graph = Graph::parse(&config, "", &mut problems)?;
+                    graph.rename(keras_2::place);
+                    graph
+                }
+                false => Graph::parse(&config, "", &mut problems)?,
+            };
+            (graph, datasets)
         };
         if !problems.is_empty() {
             return Err(Error::argument(format!(
@@ -107,6 +117,16 @@ impl Model {
         let values = variable::values_in(session, self.variables())?;
         write_model(self, values, DataType::FLOAT, path.as_ref())
     }
+}
+
+/// Whether Keras 2 wrote an archive. Without a version it is one of Keras 3.
+fn is_of_keras_2(bytes: &[u8]) -> bool {
+    let metadata = zip::member(bytes, METADATA).and_then(Json::parse);
+    let version = metadata.ok();
+    let version = version.as_ref().and_then(|json| json.get("keras_version"));
+    version
+        .and_then(Json::text)
+        .is_some_and(|version| version.starts_with("2."))
 }
 
 /// The values of a model's variables by name, in eager mode.
@@ -232,7 +252,7 @@ fn write_model(model: &Model, values: Vec<Tensor>, input: DataType, path: &Path)
 fn archive(config: &str, weights: &[u8]) -> Result<Vec<u8>> {
     let metadata = Json::object([("keras_version", VERSION.into())]).to_string();
     zip::archive(&[
-        ("metadata.json", metadata.as_bytes()),
+        (METADATA, metadata.as_bytes()),
         (CONFIG, config.as_bytes()),
         (WEIGHTS, weights),
     ])

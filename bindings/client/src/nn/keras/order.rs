@@ -1,8 +1,6 @@
 //! The order in which Keras has the layers of a model: it numbers layers of a class and lists
 //! variables by it.
 
-use std::collections::{BTreeMap, HashMap};
-
 use super::names::numbered;
 use crate::nn::layer::Model;
 use crate::variable::Variable;
@@ -53,60 +51,29 @@ impl Operation {
     }
 }
 
-/// The calls of a model: inputs first, then steps.
-struct Nodes {
-    /// The calls whose values each call takes.
-    parents: Vec<Vec<usize>>,
-    /// Which operation each call is of.
-    operation: Vec<usize>,
-    /// How much deeper the calls before one lie: Keras computes masks between them.
-    distance: Vec<usize>,
-}
-
 impl Graph {
     pub fn of(model: &Model) -> Self {
         let inputs = model.inputs().len();
+        let nodes = model.nodes();
+        let count = nodes.operation.iter().max().map_or(0, |last| last + 1);
         let mut operations: Vec<Operation> = (0..inputs).map(Operation::Input).collect();
-        let mut by_identity: HashMap<u64, usize> = HashMap::new();
-        let mut nodes = Nodes {
-            parents: vec![Vec::new(); inputs],
-            operation: (0..inputs).collect(),
-            distance: vec![1; inputs],
-        };
+        operations.resize(count, Operation::Layer(Vec::new()));
+        let mut call_numbers = vec![0; inputs];
+        for (index, &at) in nodes.operation.iter().skip(inputs).enumerate() {
+            if let Operation::Layer(steps) = &mut operations[at] {
+                call_numbers.push(steps.len());
+                steps.push(index);
+            }
+        }
         // The call and the output of each value.
         let mut values: Vec<(usize, usize)> = (0..inputs).map(|input| (input, 0)).collect();
-        let mut call_numbers = vec![0; inputs];
         for (index, step) in model.steps().iter().enumerate() {
-            let keras = step.call.keras.as_ref().and_then(|one| one.as_ref().ok());
-            let known = keras.and_then(|one| one.identity);
-            let next = operations.len();
-            let at = match known {
-                Some(identity) => *by_identity.entry(identity).or_insert(next),
-                None => next,
-            };
-            match operations.get_mut(at) {
-                Some(Operation::Layer(steps)) => {
-                    call_numbers.push(steps.len());
-                    steps.push(index);
-                }
-                _ => {
-                    call_numbers.push(0);
-                    operations.push(Operation::Layer(vec![index]));
-                }
-            }
-            let node = nodes.parents.len();
-            let parents = step.inputs.iter().map(|&value| values[value].0);
-            nodes.parents.push(parents.collect());
-            nodes.operation.push(at);
-            // A mask is two operations between a layer that takes it and what `Masking` is given.
-            let is_masking = keras.is_some_and(|one| one.class == "Masking");
-            nodes.distance.push(1 + usize::from(is_masking));
             for output in 0..step.call.outputs.len() {
                 let value = step.first + output;
                 if values.len() <= value {
-                    values.resize(value + 1, (node, 0));
+                    values.resize(value + 1, (inputs + index, 0));
                 }
-                values[value] = (node, output);
+                values[value] = (inputs + index, output);
             }
         }
         let mut outputs: Vec<(&str, usize)> = model
@@ -123,7 +90,7 @@ impl Graph {
             outputs.sort_unstable();
         }
         let outputs: Vec<usize> = outputs.into_iter().map(|(_, node)| node).collect();
-        let order = nodes.order(&outputs, operations.len());
+        let order = nodes.depths(&outputs).operations();
         let mut place = vec![0; operations.len()];
         for (new, &old) in order.iter().enumerate() {
             place[old] = new;
@@ -151,64 +118,5 @@ impl Graph {
     /// Whether it is a chain of layers that was made as one.
     pub fn is_sequence(&self) -> bool {
         self.is_sequence
-    }
-}
-
-impl Nodes {
-    /// The numbers of the operations, deepest first. Among those of equal depth, those come first that
-    /// a walk from the outputs back finds first.
-    fn order(&self, outputs: &[usize], operations: usize) -> Vec<usize> {
-        let mut found: Vec<Option<usize>> = vec![None; operations];
-        let mut count = 0;
-        let mut finished = Vec::new();
-        let mut is_known = vec![false; self.parents.len()];
-        for &output in outputs {
-            let mut path = vec![(output, 0)];
-            while let Some((node, next)) = path.last_mut() {
-                let node = *node;
-                if *next == 0 {
-                    if is_known[node] {
-                        path.pop();
-                        continue;
-                    }
-                    let found = &mut found[self.operation[node]];
-                    if found.is_none() {
-                        *found = Some(count);
-                        count += 1;
-                    }
-                }
-                match self.parents[node].get(*next) {
-                    Some(&parent) => {
-                        *next += 1;
-                        if !is_known[parent] {
-                            path.push((parent, 0));
-                        }
-                    }
-                    None => {
-                        is_known[node] = true;
-                        finished.push(node);
-                        path.pop();
-                    }
-                }
-            }
-        }
-        let mut node_depths: BTreeMap<usize, usize> = BTreeMap::new();
-        let mut depths = vec![0; operations];
-        for &node in finished.iter().rev() {
-            let operation = self.operation[node];
-            let depth = node_depths.get(&node).copied().unwrap_or(0);
-            let depth = depth.max(depths[operation]);
-            depths[operation] = depth;
-            node_depths.insert(node, depth);
-            for &parent in &self.parents[node] {
-                let below = node_depths.entry(parent).or_insert(0);
-                *below = (*below).max(depth + self.distance[node]);
-            }
-        }
-        let mut order: Vec<usize> = (0..operations).collect();
-        // Inputs that no output needs come first among the last ones.
-        let key = |&one: &usize| (usize::MAX - depths[one], found[one].map_or(0, |at| at + 1));
-        order.sort_by_key(key);
-        order
     }
 }

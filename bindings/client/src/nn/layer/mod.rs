@@ -11,6 +11,7 @@ mod conv;
 mod conv3d;
 mod conv_lstm;
 mod core;
+mod depth;
 pub(crate) mod described;
 mod function;
 mod initialized;

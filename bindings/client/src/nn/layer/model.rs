@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tfp_core::{DataType, Error, ErrorKind, Result};
 
+use super::depth::Nodes;
 use super::described::{Arguments, Inside, KerasLayer, fresh_identity};
 use super::node::{Call, Node};
 use super::{Built, BuiltMany, Layer, MaskList, Pass};
@@ -26,6 +27,8 @@ struct Inner {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     steps: Vec<Step>,
+    // The steps in the order in which they are made.
+    order: Vec<usize>,
     // How many values there are.
     values: usize,
     variables: Vec<Variable>,
@@ -50,6 +53,12 @@ pub(crate) struct Step {
     pub call: Arc<Call>,
     pub inputs: Vec<usize>,
     pub first: usize,
+}
+
+impl Step {
+    fn parts(&self) -> (&Call, &[usize], usize) {
+        (&self.call, &self.inputs, self.first)
+    }
 }
 
 /// A value with its mask.
@@ -159,12 +168,15 @@ impl Model {
             .collect();
         let mut variables = weights.variables();
         variables.retain(|variable| used.contains(variable.name()));
+        let nodes = Nodes::of(ports.len(), steps.iter().map(Step::parts));
+        let order = order_of(&nodes, &steps, ports.len(), &outputs);
         Ok(Self {
             inner: Arc::new(Inner {
                 weights,
                 inputs: ports,
                 outputs,
                 steps,
+                order,
                 values,
                 variables,
                 identity: fresh_identity(),
@@ -247,6 +259,14 @@ impl Model {
         &self.inner.steps
     }
 
+    /// Returns which values each input and step takes, and which layer it is of.
+    pub(crate) fn nodes(&self) -> Nodes {
+        Nodes::of(
+            self.inner.inputs.len(),
+            self.steps().iter().map(Step::parts),
+        )
+    }
+
     /// Computes the outputs of inputs, (batch, ...) each, both in their order.
     ///
     /// # Errors
@@ -273,7 +293,7 @@ impl Model {
             let value = values.get(index).cloned().flatten();
             value.ok_or_else(|| Error::argument("a layer's output was not computed"))
         };
-        for step in &inner.steps {
+        for step in inner.order.iter().map(|&index| &inner.steps[index]) {
             let Some(forward) = &step.call.forward else {
                 continue;
             };
@@ -313,6 +333,19 @@ fn at_layer(name: &str, error: Error) -> Error {
         ErrorKind::Argument { message } => Error::argument(format!("layer {name}: {message}")),
         _ => error,
     }
+}
+
+/// The steps in Keras' order, in which a layer that is called several times changes its state.
+fn order_of(nodes: &Nodes, steps: &[Step], inputs: usize, outputs: &[Port]) -> Vec<usize> {
+    let made_by = |port: &Port| {
+        let step = steps.iter().position(|step| {
+            (step.first..step.first + step.call.outputs.len()).contains(&port.value)
+        });
+        step.map_or(port.value, |step| inputs + step)
+    };
+    let outputs: Vec<usize> = outputs.iter().map(made_by).collect();
+    let calls = nodes.depths(&outputs).calls().into_iter();
+    calls.filter_map(|call| call.checked_sub(inputs)).collect()
 }
 
 /// The number of a node's value.

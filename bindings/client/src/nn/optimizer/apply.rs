@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use tfp_core::{DataType, Error, Operation, Result, Tensor};
 
-use super::{Change, Clip, Rule, Schedule, State};
+use super::{Change, Clip, MovingAverage, Rule, Schedule, Slot, State};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::Initializer;
@@ -30,6 +30,8 @@ pub struct Optimizer<R> {
     pub decay: Option<f32>,
     /// How gradients are limited.
     pub clip: Clip,
+    /// Means of variables that move with the steps, which a training ends with.
+    pub average: Option<MovingAverage>,
 }
 
 impl<R: Rule> Optimizer<R> {
@@ -40,6 +42,7 @@ impl<R: Rule> Optimizer<R> {
             rate: rule.default_rate().into(),
             decay: rule.default_decay(),
             clip: Clip::None,
+            average: None,
             rule,
         }
     }
@@ -59,7 +62,24 @@ impl<R: Rule> Optimizer<R> {
         Self { clip, ..self }
     }
 
-    /// Makes the rule's slots for variables, in the order of the rule.
+    /// Keeps moving averages of the variables, as `use_ema` in Keras.
+    /// [`Trainer::fit`](crate::nn::training::Trainer::fit) ends with them.
+    #[must_use]
+    pub fn average(self, average: MovingAverage) -> Self {
+        Self {
+            average: Some(average),
+            ..self
+        }
+    }
+
+    /// What is kept for each variable: the rule's slots, then the average.
+    pub(crate) fn kept(&self) -> Vec<Slot> {
+        let mut slots = self.rule.slots().to_vec();
+        slots.extend(self.average.map(|_| MovingAverage::SLOT));
+        slots
+    }
+
+    /// Makes the slots for variables: the rule's in its order, then the moving average if there is one.
     ///
     /// # Errors
     /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a variable without a known shape,
@@ -73,8 +93,7 @@ impl<R: Rule> Optimizer<R> {
             .iter()
             .map(|variable| {
                 let dims = variable.shape().dims().unwrap_or(&[-1]);
-                self.rule
-                    .slots()
+                self.kept()
                     .iter()
                     .map(|slot| {
                         let shape = if slot.is_scalar { &[] } else { dims };
@@ -119,6 +138,10 @@ impl<R: Rule> Optimizer<R> {
         let mut operations = Vec::new();
         for ((variable, gradient), slots) in variables.iter().zip(gradients).zip(slots) {
             let Some(gradient) = gradient.as_ref().and_then(|_| clipped.next()) else {
+                // What no step changes is its own average.
+                if let (Some(_), Some(slot)) = (self.average, slots.last()) {
+                    operations.extend(slot.assign(cx, variable.read(cx)?)?);
+                }
                 continue;
             };
             let dtype = variable.dtype();
@@ -138,9 +161,24 @@ impl<R: Rule> Optimizer<R> {
             let state = State {
                 variable: &value,
                 gradient: &gradient,
-                slots: &values,
+                slots: &values[..self.rule.slots().len()],
             };
             let update = self.rule.update(cx, coefficients, state)?;
+            if let (Some(average), Some((slot, old))) =
+                (self.average, slots.last().zip(values.last()))
+            {
+                let new = match update.variable {
+                    Change::Subtract(difference) => ops::sub(cx, &value, difference)?,
+                    Change::Set(value) => value,
+                };
+                let (new, mean) = average.update(cx, new, old, step, dtype)?;
+                operations.extend(variable.assign(cx, new)?);
+                operations.extend(slot.assign(cx, mean)?);
+                for (slot, value) in slots.iter().zip(update.slots) {
+                    operations.extend(slot.assign(cx, value)?);
+                }
+                continue;
+            }
             operations.extend(match update.variable {
                 Change::Subtract(difference) if self.decay.is_none() => {
                     variable.assign_sub(cx, difference)?

@@ -10,6 +10,7 @@
 
 mod adaptive;
 mod apply;
+mod average;
 mod clip;
 mod described;
 mod ftrl;
@@ -23,6 +24,7 @@ use tfp_core::{Context, Error, Result};
 
 pub use adaptive::{Adadelta, Adagrad, RmsProp};
 pub use apply::Optimizer;
+pub use average::MovingAverage;
 pub use clip::Clip;
 pub use described::KerasRule;
 pub use ftrl::Ftrl;

@@ -9,6 +9,7 @@ use super::graph::GraphEngine;
 use super::job::{Fed, Given, Job, Measured, batch_of, changed, loss_of, tensors};
 use super::plan::Plan;
 use super::together::{Together, bring_together, moving};
+use super::traced::{Stepped, Traces};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::tape::Tape;
 use crate::context::value::AnyValue;
@@ -41,6 +42,8 @@ pub(super) struct EagerEngine {
     slots: Vec<Vec<Variable>>,
     // The workers of a training on several machines, and what a forward pass changes.
     workers: Option<(MultiWorker, Vec<Variable>)>,
+    // The functions of steps, where these are traced.
+    traces: Option<Traces>,
 }
 
 impl Engine {
@@ -57,6 +60,7 @@ impl Engine {
                     eager: eager.clone(),
                     variables,
                     workers: None,
+                    traces: None,
                 }))
             }
             _ => Err(Error::argument(
@@ -244,22 +248,15 @@ impl EagerEngine {
     ) -> Result<Measured> {
         let cx = self.eager.any();
         let given = Given::eager(&cx, fed)?;
-        let tape = Tape::new(&self.eager);
-        let taped = tape.any();
         let index = cx.constant(&Tensor::scalar(index as i64)?)?;
-        let pass = Pass::training(&taped).at_step(index);
-        let measured = job.measured(&pass, &given)?;
-        let handles = self
-            .variables
-            .iter()
-            .map(|variable| variable.handle().handle())
-            .collect::<Result<Vec<_>>>()?;
-        let found = tape.gradients(&[loss_of(&measured)?.handle()?], &handles)?;
-        tape.close();
-        let found: Vec<Option<AnyValue>> = found
-            .into_iter()
-            .map(|gradient| gradient.map(AnyValue::from))
-            .collect();
+        let traced = match &self.traces {
+            Some(traces) => Some(traces.of(&self.stepped(job, plan), &given)?),
+            None => None,
+        };
+        let (measured, found) = match &traced {
+            Some(traced) => traced.measure(&cx, given, index)?,
+            None => self.taped(job, &given, index)?,
+        };
         let together = match &self.workers {
             None => Together {
                 measured,
@@ -277,11 +274,53 @@ impl EagerEngine {
             )?,
         };
         let found = &together.gradients;
+        if let Some(traced) = traced {
+            traced.apply(&cx, found, numbers)?;
+            return together.measured();
+        }
         let (rate, step) = (cx.constant(&numbers.0)?, cx.constant(&numbers.1)?);
         plan.optimizer
             .apply(&cx, &self.variables, found, &self.slots, &rate, &step)?;
         let changed = changed(&self.variables, found);
         job.model.weights().constrained(&cx, &changed)?;
         together.measured()
+    }
+
+    /// What is measured of a batch in the step of a number, and the gradients, by a tape.
+    fn taped(
+        &self,
+        job: Job<'_>,
+        given: &Given,
+        index: AnyValue,
+    ) -> Result<(Vec<AnyValue>, Vec<Option<AnyValue>>)> {
+        let tape = Tape::new(&self.eager);
+        let taped = tape.any();
+        let pass = Pass::training(&taped).at_step(index);
+        let measured = job.measured(&pass, given)?;
+        let handles = self
+            .variables
+            .iter()
+            .map(|variable| variable.handle().handle())
+            .collect::<Result<Vec<_>>>()?;
+        let found = tape.gradients(&[loss_of(&measured)?.handle()?], &handles)?;
+        tape.close();
+        let found = found.into_iter();
+        let found = found.map(|gradient| gradient.map(AnyValue::from));
+        Ok((measured, found.collect()))
+    }
+
+    fn stepped<'a, R>(&'a self, job: Job<'a>, plan: &'a Plan<R>) -> Stepped<'a, R> {
+        Stepped {
+            eager: &self.eager,
+            job,
+            plan,
+            variables: &self.variables,
+            slots: &self.slots,
+        }
+    }
+
+    /// Makes further steps by functions that are traced once.
+    pub fn trace(&mut self) {
+        self.traces = Some(Traces::default());
     }
 }

@@ -14,6 +14,7 @@ mod rates;
 mod saving;
 mod tensorboard;
 mod together;
+mod traced;
 mod weights;
 
 use tfp_core::{DataType, Error, ErrorKind, Result, Session, Tensor};
@@ -183,6 +184,20 @@ impl<R: Rule> Trainer<R> {
 
     fn own_rate(&self) -> Option<f32> {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes steps in eager mode by functions: the computation is traced when a batch comes first, and then
+    /// one call computes what is measured and all gradients, and another one changes the variables. In a
+    /// training of [several workers](Self::across) these bring their gradients together in between.
+    ///
+    /// What a layer, loss or metric of your own does besides calling ops happens once, while it is traced.
+    /// In a graph this changes nothing: its steps are traced.
+    #[must_use]
+    pub fn traced(mut self) -> Self {
+        if let Engine::Eager(eager) = &mut self.engine {
+            eager.trace();
+        }
+        self
     }
 
     /// Makes [`Self::fit`] end after the step that is going on. The epoch ends with it.
@@ -489,10 +504,27 @@ impl<R: Rule> Trainer<R> {
                 break;
             }
         }
+        self.use_averages()?;
         for callback in callbacks.iter_mut() {
             callback.finish(self)?;
         }
         Ok(history)
+    }
+
+    /// Sets the variables to their [moving averages](crate::nn::optimizer::Optimizer::average), as
+    /// [`Self::fit`] does at its end. Without averages it does nothing.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn use_averages(&self) -> Result<()> {
+        let optimizer = &self.plan.optimizer;
+        if optimizer.average.is_none() || self.step == 0 {
+            return Ok(());
+        }
+        let count = optimizer.kept().len();
+        let averages = self.slot_values()?.into_iter();
+        let averages: Vec<Tensor> = averages.skip(count - 1).step_by(count).collect();
+        self.engine.set_values(&self.model.trainables(), &averages)
     }
 }
 

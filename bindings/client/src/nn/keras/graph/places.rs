@@ -26,6 +26,17 @@ impl Entry {
 }
 
 impl Graph {
+    /// Changes where the file has the variables.
+    pub fn rename(&mut self, of: impl Fn(&str) -> String) {
+        let mut places = Vec::new();
+        for entry in &mut self.layers {
+            entry.places(true, &mut places);
+        }
+        for (_, place) in places {
+            *place = of(place);
+        }
+    }
+
     /// Sets where the file has the variables: `of` says it for a layer's name and a number of variables.
     /// Those of a model in this one are in one list. What is trained comes first.
     pub fn place(&mut self, of: impl Fn(&str, usize) -> Result<Vec<String>>) -> Result<()> {

@@ -1,0 +1,157 @@
+//! Steps of eager mode as functions that are traced once, as `tf.function` does in Python.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tfp_core::{Context, DataType, EagerContext, Error, Result, Shape, Tensor, Value};
+
+use super::job::{Given, Job, batch_of, changed, loss_of};
+use super::plan::Plan;
+use crate::context::any::AnyContext;
+use crate::context::value::AnyValue;
+use crate::function::GraphFunction;
+use crate::gradient::gradients;
+use crate::nn::layer::Pass;
+use crate::nn::optimizer::Rule;
+use crate::variable::Variable;
+
+/// The functions of a training, by the types of what a batch gives.
+#[derive(Default)]
+pub(super) struct Traces {
+    known: Mutex<HashMap<Vec<DataType>, Arc<Traced>>>,
+}
+
+/// A step as two functions, between which workers bring together what they found.
+pub(super) struct Traced {
+    /// What is measured of a batch, then the gradients that there are.
+    found: GraphFunction,
+    measured: usize,
+    /// Which of the variables have a gradient.
+    has_gradient: Vec<bool>,
+    /// Changes the variables by these gradients.
+    apply: GraphFunction,
+}
+
+/// What a step works on.
+pub(super) struct Stepped<'a, R> {
+    pub eager: &'a EagerContext,
+    pub job: Job<'a>,
+    pub plan: &'a Plan<R>,
+    pub variables: &'a [Variable],
+    pub slots: &'a [Vec<Variable>],
+}
+
+impl Traces {
+    /// Returns the functions for a batch, which are traced when its types come first.
+    pub(super) fn of<R: Rule>(&self, step: &Stepped<'_, R>, given: &Given) -> Result<Arc<Traced>> {
+        let all = given.x.iter().chain(&given.truth).chain(&given.weights);
+        let types: Vec<DataType> = all.map(Value::dtype).collect();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(traced) = known.get(&types) {
+            return Ok(Arc::clone(traced));
+        }
+        let traced = Arc::new(Traced::new(step, given)?);
+        known.insert(types, Arc::clone(&traced));
+        Ok(traced)
+    }
+}
+
+impl Traced {
+    fn new<R: Rule>(step: &Stepped<'_, R>, given: &Given) -> Result<Self> {
+        let (job, eager) = (step.job, step.eager);
+        let ports = job.model.inputs().iter().zip(&given.x);
+        let mut arguments: Vec<(DataType, Shape)> = ports
+            .map(|(port, x)| (Value::dtype(x), batch_of(&port.shape)))
+            .collect();
+        let (inputs, truths) = (given.x.len(), given.truth.len());
+        let others = given.truth.iter().chain(&given.weights);
+        arguments.extend(others.map(|value| (Value::dtype(value), Shape::unknown())));
+        arguments.push((DataType::INT64, Shape::scalar()));
+        let (mut measured, mut has_gradient) = (0, Vec::new());
+        let found = GraphFunction::trace(eager, "measure", &arguments, |cx, values| {
+            let Some((index, values)) = values.split_last() else {
+                return Err(Error::argument("a step has a number"));
+            };
+            let (x, rest) = values.split_at(inputs);
+            let (truth, weights) = rest.split_at(truths);
+            let given = Given {
+                x: x.to_vec(),
+                truth: truth.to_vec(),
+                weights: weights.to_vec(),
+            };
+            let pass = Pass::training(cx).at_step(index.clone());
+            let mut results = job.measured(&pass, &given)?;
+            measured = results.len();
+            let handles = step.variables.iter().map(|one| one.handle().clone());
+            let loss = loss_of(&results)?.clone();
+            let gradients = gradients(cx, &[loss], &handles.collect::<Vec<_>>())?;
+            has_gradient = gradients.iter().map(Option::is_some).collect();
+            results.extend(gradients.into_iter().flatten());
+            Ok(results)
+        })?;
+        let with_gradient = step.variables.iter().zip(&has_gradient);
+        let with_gradient = with_gradient.filter(|(_, has)| **has);
+        let mut arguments: Vec<(DataType, Shape)> = with_gradient
+            .map(|(variable, _)| (variable.dtype(), variable.shape().clone()))
+            .collect();
+        arguments.extend([
+            (DataType::FLOAT, Shape::scalar()),
+            (DataType::FLOAT, Shape::scalar()),
+        ]);
+        let apply = GraphFunction::trace(eager, "apply", &arguments, |cx, values| {
+            let [gradients @ .., rate, number] = values else {
+                return Err(Error::argument("a step has a rate and a number"));
+            };
+            let mut left = gradients.iter();
+            let gradients: Vec<Option<AnyValue>> = has_gradient
+                .iter()
+                .map(|has| if *has { left.next().cloned() } else { None })
+                .collect();
+            let optimizer = &step.plan.optimizer;
+            let (variables, slots) = (step.variables, step.slots);
+            optimizer.apply(cx, variables, &gradients, slots, rate, number)?;
+            let changed = changed(variables, &gradients);
+            job.model.weights().constrained(cx, &changed)?;
+            Ok(Vec::new())
+        })?;
+        Ok(Self {
+            found,
+            measured,
+            has_gradient,
+            apply,
+        })
+    }
+
+    /// Returns what is measured of a batch in the step of a number, and the gradients.
+    pub(super) fn measure(
+        &self,
+        cx: &AnyContext,
+        given: Given,
+        index: AnyValue,
+    ) -> Result<(Vec<AnyValue>, Vec<Option<AnyValue>>)> {
+        let mut arguments = given.x;
+        arguments.extend(given.truth);
+        arguments.extend(given.weights);
+        arguments.push(index);
+        let mut measured = self.found.call(cx, &arguments)?;
+        let mut gradients = measured.split_off(self.measured).into_iter();
+        let gradients = self
+            .has_gradient
+            .iter()
+            .map(|has| if *has { gradients.next() } else { None });
+        let gradients = gradients.collect();
+        Ok((measured, gradients))
+    }
+
+    /// Changes the variables.
+    pub(super) fn apply(
+        &self,
+        cx: &AnyContext,
+        gradients: &[Option<AnyValue>],
+        numbers: &(Tensor, Tensor),
+    ) -> Result<()> {
+        let mut arguments: Vec<AnyValue> = gradients.iter().flatten().cloned().collect();
+        arguments.extend([cx.constant(&numbers.0)?, cx.constant(&numbers.1)?]);
+        self.apply.call(cx, &arguments).map(drop)
+    }
+}
