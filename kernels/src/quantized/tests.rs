@@ -9,6 +9,7 @@ use crate::base::parallel::{Parallel, Serial};
 use crate::conv::geometry::Conv as Sizes;
 use crate::conv::{Padding, Window};
 use crate::simd::body::forced::results;
+use crate::simd::dots::tests::each;
 use crate::testing::Interleaved;
 
 fn numbers(values: &[i8], zero: i8) -> Numbers<'_> {
@@ -54,11 +55,15 @@ fn held(range: Range, x: i64) -> i8 {
     (x + i64::from(range.zero)).clamp(i64::from(range.low), i64::from(range.high)) as i8
 }
 
-/// Runs with every level, alone and with threads, and returns what all of them give.
+/// Runs with every level and with all instructions that multiply, alone and with threads, and
+/// returns what all of them give.
 fn same(run: impl Fn(&dyn Parallel) -> Vec<i8>) -> Vec<i8> {
     let [first, others @ ..] = results(|| run(&Serial));
     for other in others.into_iter().chain([run(&Interleaved)]) {
         assert_eq!(other, first);
+    }
+    for (dots, other) in each(|| run(&Serial)) {
+        assert_eq!(other, first, "{dots:?}");
     }
     first
 }
@@ -144,6 +149,8 @@ fn convolutions_are_sums_of_products() {
         (40, 33, 3),
         (130, 17, 3),
         (1030, 18, 1),
+        (4700, 3, 1),
+        (530, 2, 3),
     ];
     // With shifts to the right alone, and among others.
     let shifts = [(-12, -5), (-25, 3)];
@@ -259,6 +266,50 @@ fn depthwise_convolutions_are_sums_of_products() {
                 held(scaling.range, i64::from(expected)),
                 "{sizes:?} {i}"
             );
+        }
+    }
+}
+
+#[test]
+fn products_of_the_least_numbers_do_not_overflow() {
+    let axis = Window::new(4, 3, 1, 1, Padding::Same).unwrap();
+    for channels in [16, 40] {
+        let sizes = Sizes {
+            batch: 1,
+            y: axis,
+            x: axis,
+            in_channels: channels,
+            out_channels: channels,
+            groups: channels,
+        };
+        let layer = Depthwise {
+            sizes,
+            filter: &vec![-128; 9 * channels],
+            bias: &vec![0; channels],
+            zero: 0,
+            scaling: Scaling {
+                multiplier: &vec![1 << 30; channels],
+                shift: &vec![-11; channels],
+                range: Range::all(0),
+                once: false,
+            },
+        };
+        let found = same(|parallel| {
+            let mut out = vec![0; sizes.output_len()];
+            layer
+                .run(&vec![-128; sizes.input_len()], &mut out, parallel)
+                .unwrap();
+            out
+        });
+        // 2^14 of each of nine taps, or of the six and four of edges and corners; a 2^12th of it.
+        let expected: Vec<i8> = (0..16)
+            .map(|pixel| {
+                let taps = |at| if at == 0 || at == 3 { 2 } else { 3 };
+                4 * taps(pixel / 4) * taps(pixel % 4)
+            })
+            .collect();
+        for (pixel, found) in found.chunks(channels).enumerate() {
+            assert_eq!(found, vec![expected[pixel]; channels]);
         }
     }
 }
