@@ -89,25 +89,20 @@ impl Conv<'_> {
             return Ok(());
         }
         let dots = Dots::at(body::level());
-        let rounding = Rounding::of(
-            self.scaling.once,
-            &self.bias[..sizes.out_channels],
-            (
-                &self.scaling.multiplier[..sizes.out_channels],
-                &self.scaling.shift[..sizes.out_channels],
-            ),
-            self.window(),
-            self.scaling.ends(),
-        );
+        let outputs = sizes.out_channels;
+        let rounding = self.scaling.rounding(self.bias, self.window(), outputs);
         let unit = ROWS * sizes.out_channels;
         let cost = self.window() / 32 + 4;
         let chunk = chunk_len(parallel, out.len(), unit, cost);
         for_each_chunk(parallel, out, chunk, &|start, out| {
             let pixels = out.len() / sizes.out_channels;
-            let run = match pixels.min(ROWS) * self.window().next_multiple_of(GROUP) {
-                0..=FEW => Self::pixels::<FEW>,
-                0..=SOME => Self::pixels::<SOME>,
-                _ => Self::pixels::<MANY>,
+            let bytes = pixels.min(ROWS) * self.window().next_multiple_of(GROUP);
+            let run = if bytes <= FEW {
+                Self::pixels::<FEW>
+            } else if bytes <= SOME {
+                Self::pixels::<SOME>
+            } else {
+                Self::pixels::<MANY>
             };
             run(self, (dots, rounding), x, start / sizes.out_channels, out);
         });

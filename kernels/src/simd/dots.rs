@@ -3,6 +3,17 @@
 //! Rows hold bytes that are not negative, weights are int8, and sums are of `i32`. A body multiplies
 //! four neighbours at a time, as the instructions of VNNI do; no sum saturates on the way.
 
+// Each target has some of the bodies, or none.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#![cfg_attr(
+    not(any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_feature = "neon"),
+        all(target_arch = "wasm32", target_feature = "simd128")
+    )),
+    allow(unused_macros, unused_variables)
+)]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -33,14 +44,6 @@ pub(crate) type Sums = [i32; CHANNELS];
 
 /// Where int8 results lie: what stands for 0, and their ends.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(any(
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_feature = "neon"),
-        all(target_arch = "wasm32", target_feature = "simd128")
-    )),
-    allow(dead_code, reason = "read by bodies")
-)]
 pub(crate) struct Ends {
     pub(crate) zero: i32,
     pub(crate) low: i8,
@@ -49,14 +52,6 @@ pub(crate) struct Ends {
 
 /// How the sums of a block become int8: `crate::quantized` has both roundings.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(any(
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_feature = "neon"),
-        all(target_arch = "wasm32", target_feature = "simd128")
-    )),
-    allow(dead_code, reason = "read by bodies")
-)]
 pub(crate) struct Factors<'a> {
     pub(crate) multiplier: &'a [i32; CHANNELS],
     pub(crate) shift: &'a [i32; CHANNELS],
@@ -72,12 +67,15 @@ pub(crate) enum Rounding {
     Twice,
     /// As `scaled`, where sums and factors are as [`plain`] says.
     Plain,
+    /// As `scaled_real`.
+    Real,
 }
 
 // Bodies have one of these as a constant.
 const ONCE: u8 = Rounding::Once as u8;
 const TWICE: u8 = Rounding::Twice as u8;
 const PLAIN: u8 = Rounding::Plain as u8;
+const REAL: u8 = Rounding::Real as u8;
 
 /// Whether sums and factors are as those of models nearly always are: so that in 32 bits a sum,
 /// half of what is shifted out and what stands for 0 do not overflow, and something is shifted out.
@@ -94,17 +92,9 @@ fn plain(bias: &[i32], (multiplier, shift): (&[i32], &[i32]), products: usize, e
 }
 
 impl Rounding {
-    /// The rounding of sums of at most `products` products and a bias.
-    pub(crate) fn of(
-        once: bool,
-        bias: &[i32],
-        factors: (&[i32], &[i32]),
-        products: usize,
-        ends: Ends,
-    ) -> Self {
-        if once {
-            Self::Once
-        } else if plain(bias, factors, products, ends) {
+    /// The rounding as `scaled` does it, of sums of at most `products` products and a bias.
+    pub(crate) fn of(bias: &[i32], factors: (&[i32], &[i32]), products: usize, ends: Ends) -> Self {
+        if plain(bias, factors, products, ends) {
             Self::Plain
         } else {
             Self::Twice
@@ -114,14 +104,6 @@ impl Rounding {
 
 /// One axis of an image: as `crate::conv::Window`.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(any(
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_feature = "neon"),
-        all(target_arch = "wasm32", target_feature = "simd128")
-    )),
-    allow(dead_code, reason = "read by bodies")
-)]
 pub(crate) struct Axis {
     pub(crate) input: usize,
     pub(crate) output: usize,
@@ -134,14 +116,6 @@ pub(crate) struct Axis {
 /// A convolution of each channel of `[batch, y.input, x.input, channels]` with a filter
 /// `[y.size, x.size, channels]`; outside of the image is `zero`.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(any(
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_feature = "neon"),
-        all(target_arch = "wasm32", target_feature = "simd128")
-    )),
-    allow(dead_code, reason = "read by bodies")
-)]
 pub(crate) struct Deep<'a> {
     pub(crate) y: Axis,
     pub(crate) x: Axis,
@@ -153,6 +127,7 @@ pub(crate) struct Deep<'a> {
     pub(crate) shift: &'a [i32],
     pub(crate) zero: i8,
     pub(crate) ends: Ends,
+    pub(crate) rounding: Rounding,
 }
 
 /// The instructions that multiply.
@@ -233,9 +208,10 @@ impl Dots {
     /// The best instructions of this processor, as far as a level does not say.
     #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
     fn of_target() -> Self {
-        if has!("i8mm") {
+        let (matrices, dots) = (has!("i8mm"), has!("dotprod"));
+        if matrices {
             Self::Matrix
-        } else if has!("dotprod") {
+        } else if dots {
             Self::DotProd
         } else {
             Self::Neon
@@ -293,13 +269,13 @@ impl Dots {
             Self::Avx512Vnni => unsafe { x86::avx512_vnni(sums, x, weights, groups) },
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             // SAFETY: as above.
-            Self::Neon => unsafe { neon::plain(sums, x, weights, groups) },
+            Self::Neon => unsafe { neon::add_by_mlal(sums, x, weights, groups) },
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             // SAFETY: as above.
-            Self::DotProd => unsafe { neon::dotprod(sums, x, weights, groups) },
+            Self::DotProd => unsafe { neon::add_by_dotprod(sums, x, weights, groups) },
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             // SAFETY: as above.
-            Self::Matrix => unsafe { neon::matrix(sums, x, weights, groups) },
+            Self::Matrix => unsafe { neon::add_by_matrices(sums, x, weights, groups) },
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             // SAFETY: as above.
             Self::Simd128 => unsafe { simd128::add(sums, x, weights, groups) },
@@ -328,39 +304,38 @@ impl Dots {
             "rows of results"
         );
         let to = (out, pitch, count);
+        // Paths are written out where it is called: what copies modules into crates reads them.
         /// A body for each rounding.
         macro_rules! each {
-            ($room:ident) => {{
+            ($($run:ident)::+) => {{
                 // SAFETY: `at` found the instructions; lengths were checked above.
                 #[allow(unused_unsafe, reason = "some need no instructions but the target's")]
                 unsafe {
                     match rounding {
-                        Rounding::Once => $room::narrow::<ONCE>(sums, stride, factors, ends, to),
-                        Rounding::Twice => $room::narrow::<TWICE>(sums, stride, factors, ends, to),
-                        Rounding::Plain => $room::narrow::<PLAIN>(sums, stride, factors, ends, to),
+                        Rounding::Once => $($run)::+::<ONCE>(sums, stride, factors, ends, to),
+                        Rounding::Twice => $($run)::+::<TWICE>(sums, stride, factors, ends, to),
+                        Rounding::Plain => $($run)::+::<PLAIN>(sums, stride, factors, ends, to),
+                        Rounding::Real => $($run)::+::<REAL>(sums, stride, factors, ends, to),
                     }
                 }
                 true
             }};
         }
         match self {
-            Self::Portable => {
-                let _ = (factors, rounding, ends, to);
-                false
-            }
+            Self::Portable => false,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni => each!(narrow),
+            Self::Avx512Vnni => each!(narrow::narrow),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 | Self::AvxVnni => each!(avx2),
+            Self::Avx2 | Self::AvxVnni => each!(avx2::narrow),
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            _ => each!(neon),
+            _ => each!(neon::narrow),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Self::Simd128 => {
                 // Products keep their upper halves alone.
                 if rounding == Rounding::Once && factors.shift.iter().any(|&shift| shift >= 0) {
                     return false;
                 }
-                each!(simd128)
+                each!(simd128::narrow)
             }
         }
     }
@@ -369,12 +344,10 @@ impl Dots {
     /// roundings; `false` if there is not a body.
     pub(crate) fn deep(self, of: &Deep<'_>, first: usize, out: &mut [i8]) -> bool {
         let taps = of.y.size * of.x.size;
-        let factors = (of.multiplier, of.shift);
-        let rounding = Rounding::of(false, of.bias, factors, 2 * taps, of.ends);
-        let plain = rounding == Rounding::Plain;
+        let rounding = of.rounding;
         /// A body for few taps, and one for more.
         macro_rules! sixteen {
-            ($room:ident) => {{
+            ($($run:ident)::+) => {{
                 const MANY: usize = lines::PAIRS;
                 if of.channels < CHANNELS || taps > 2 * MANY {
                     return false;
@@ -382,33 +355,35 @@ impl Dots {
                 // SAFETY: `at` found the instructions.
                 #[allow(unused_unsafe, reason = "some need no instructions but the target's")]
                 unsafe {
-                    if !plain {
-                        $room::lines::<MANY, TWICE>(of, first, out);
-                    } else if taps <= 2 * lines::FEW {
-                        $room::lines::<{ lines::FEW }, PLAIN>(of, first, out);
-                    } else {
-                        $room::lines::<MANY, PLAIN>(of, first, out);
+                    match (rounding, taps <= 2 * lines::FEW) {
+                        (Rounding::Plain, true) => {
+                            $($run)::+::<{ lines::FEW }, PLAIN>(of, first, out);
+                        }
+                        (Rounding::Plain, false) => $($run)::+::<MANY, PLAIN>(of, first, out),
+                        (Rounding::Real, _) => $($run)::+::<MANY, REAL>(of, first, out),
+                        (Rounding::Twice, _) => $($run)::+::<MANY, TWICE>(of, first, out),
+                        (Rounding::Once, _) => return false,
                     }
                 }
                 true
             }};
         }
         match self {
-            Self::Portable => {
-                let _ = (plain, first, out);
-                false
-            }
+            Self::Portable => false,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => {
                 // SAFETY: `at` found the instructions; the body slices before it reads and writes.
                 unsafe {
-                    match (taps.div_ceil(GROUP), plain) {
-                        (0..=3, true) => deep::lines::<3, PLAIN>(of, first, out),
-                        (4..=deep::GROUPS, true) => {
+                    match (taps.div_ceil(GROUP), rounding) {
+                        (0..=3, Rounding::Plain) => deep::lines::<3, PLAIN>(of, first, out),
+                        (0..=deep::GROUPS, Rounding::Plain) => {
                             deep::lines::<{ deep::GROUPS }, PLAIN>(of, first, out);
                         }
-                        (0..=deep::GROUPS, false) => {
+                        (0..=deep::GROUPS, Rounding::Twice) => {
                             deep::lines::<{ deep::GROUPS }, TWICE>(of, first, out);
+                        }
+                        (0..=deep::GROUPS, Rounding::Real) => {
+                            deep::lines::<{ deep::GROUPS }, REAL>(of, first, out);
                         }
                         _ => return false,
                     }
@@ -416,11 +391,11 @@ impl Dots {
                 true
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 | Self::AvxVnni => sixteen!(avx2),
+            Self::Avx2 | Self::AvxVnni => sixteen!(avx2::lines),
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            _ => sixteen!(neon),
+            _ => sixteen!(neon::lines),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-            Self::Simd128 => sixteen!(simd128),
+            Self::Simd128 => sixteen!(simd128::lines),
         }
     }
 

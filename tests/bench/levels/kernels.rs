@@ -23,7 +23,7 @@ use tfp_kernels::ops::norm::softmax::softmax;
 use tfp_kernels::ops::sequence::lstm::Lstm;
 use tfp_kernels::quantized::conv::Conv as Int8Conv;
 use tfp_kernels::quantized::depthwise::Depthwise as Int8Depthwise;
-use tfp_kernels::quantized::{Range, Scaling};
+use tfp_kernels::quantized::{Range, Rescaling, Scaling};
 
 /// Runs a kernel so many times, on the calling thread; returns the sum of its last result.
 type Case = fn(usize) -> Result<f32>;
@@ -51,16 +51,16 @@ const CASES: &[(&str, Case)] = &[
     ("max pooling 3x3/2, 56x56x64", pool),
     ("resize 28 -> 56, 64 channels", resize),
     ("int8 matmul 1 x 512 x 512", |calls| {
-        int8_conv((1, 512, 512), (1, 1), true, calls)
+        int8_conv((1, 512, 512), (1, 1), Rescaling::Once, calls)
     }),
     ("int8 conv 3x3, 28x28, 128 -> 128", |calls| {
-        int8_conv((28, 128, 128), (3, 1), false, calls)
+        int8_conv((28, 128, 128), (3, 1), Rescaling::Twice, calls)
     }),
     ("int8 conv 1x1, 28x28, 128 -> 128", |calls| {
-        int8_conv((28, 128, 128), (1, 1), false, calls)
+        int8_conv((28, 128, 128), (1, 1), Rescaling::Twice, calls)
     }),
     ("int8 conv 3x3/2, 112x112, 3 -> 32", |calls| {
-        int8_conv((112, 3, 32), (3, 2), false, calls)
+        int8_conv((112, 3, 32), (3, 2), Rescaling::Twice, calls)
     }),
     ("int8 depthwise 3x3, 28x28x128", |calls| {
         int8_depthwise(3, calls)
@@ -249,19 +249,19 @@ fn factors(channels: usize, window: usize) -> [Vec<i32>; 3] {
     [multiplier, vec![shift; channels], scaled(1000.0).collect()]
 }
 
-fn scaling<'a>([multiplier, shift, _]: &'a [Vec<i32>; 3], once: bool) -> Scaling<'a> {
+fn scaling<'a>([multiplier, shift, _]: &'a [Vec<i32>; 3], rescaling: Rescaling) -> Scaling<'a> {
     Scaling {
         multiplier,
         shift,
         range: Range::all(3),
-        once,
+        rescaling,
     }
 }
 
 fn int8_conv(
     (side, in_channels, out_channels): (usize, usize, usize),
     (size, stride): (usize, usize),
-    once: bool,
+    rescaling: Rescaling,
     calls: usize,
 ) -> Result<f32> {
     let window = window(side, size, stride)?;
@@ -281,7 +281,7 @@ fn int8_conv(
         filter: &filter,
         bias: &factors[2],
         zero: -5,
-        scaling: scaling(&factors, once),
+        scaling: scaling(&factors, rescaling),
     };
     let (x, mut y) = (bytes(sizes.input_len()), vec![0; sizes.output_len()]);
     for _ in 0..calls {
@@ -307,7 +307,7 @@ fn int8_depthwise(size: usize, calls: usize) -> Result<f32> {
         filter: &filter,
         bias: &factors[2],
         zero: -5,
-        scaling: scaling(&factors, false),
+        scaling: scaling(&factors, Rescaling::Twice),
     };
     let (x, mut y) = (bytes(sizes.input_len()), vec![0; sizes.output_len()]);
     for _ in 0..calls {

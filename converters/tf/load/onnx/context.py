@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.ir import Array, Batch, Dim, Shape
+from converters.tf.ir import Array, Batch, Dim, DType, Op, Shape
 from converters.tf.ir.expressions import is_open
 from converters.tf.ir.symbolic import Objects, Symbol, complete, objects, of_shape, product
 from converters.tf.load.onnx.file import Graph, Node
@@ -69,6 +69,10 @@ _TRUTH_VALUES = frozenset(
 class Session(Protocol):
     """What a replay offers its nodes."""
 
+    @property
+    def whole(self) -> bool:
+        """Returns whether levels are computed in whole numbers here."""
+
     def tensor(self, known: Known) -> Any:
         """Returns a constant as a tensor of TensorFlow."""
 
@@ -83,6 +87,12 @@ class Session(Protocol):
 
     def body(self, graph: Graph, args: Sequence[Value]) -> list[Value]:
         """Replays a graph inside of a node; it sees what the node's graph has."""
+
+    def typed(self, op: Op, operands: Sequence[Any], dtype: DType) -> Any:
+        """Returns what an op of the typed graph gives."""
+
+    def weight(self, role: str, data: Array) -> Any:
+        """Returns a weight of the node's layer as a tensor of TensorFlow."""
 
 
 Result: TypeAlias = Any

@@ -66,8 +66,8 @@ within the crate's tolerance. QEMU and Wine show that results are right, not how
 | WebAssembly | 128 bits, with `-C target-feature=+relaxed-simd` | by the target's features |
 | others | portable: what the compiler makes of loops | |
 
-Products of int8 numbers have instructions of their own. They are chosen when a program runs; without std, by the
-target's features.
+Products of int8 numbers have instructions of their own. They are chosen when a program runs;
+without std, by the target's features.
 
 | processor | products of int8 numbers |
 |---|---|

@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::lines::{self, Channels};
-use super::{CHANNELS, Deep, Ends, Factors, ONCE, PLAIN, Sums};
+use super::{CHANNELS, Deep, Ends, Factors, ONCE, PLAIN, REAL, Sums, TWICE};
 
 /// The sums of channels 0 to 3 and 8 to 11, and those of the others: so are neighbours of 16 bits
 /// joined in both halves of a vector, and packed again.
@@ -103,12 +103,20 @@ impl Avx2 {
         }
     }
 
-    /// `zero`, and what `scaled` or `scaled_once` of `crate::quantized` makes of sums.
+    /// `zero`, and what `scaled`, `scaled_once` or `scaled_real` of `crate::quantized` makes of sums.
     #[inline(always)]
     fn scaled<const HOW: u8>(self, by: &Factor, x: __m256i) -> __m256i {
         // SAFETY: AVX2; registers only.
         unsafe {
-            let x = if HOW == super::TWICE {
+            if HOW == REAL {
+                // Far beyond int8, so that `zero` does not overflow.
+                let (least, most) = (_mm256_set1_ps(-1e6), _mm256_set1_ps(1e6));
+                let factor = _mm256_castsi256_ps(by.even);
+                let product = _mm256_mul_ps(_mm256_cvtepi32_ps(x), factor);
+                let held = _mm256_min_ps(_mm256_max_ps(product, least), most);
+                return _mm256_add_epi32(_mm256_cvtps_epi32(held), by.zero);
+            }
+            let x = if HOW == TWICE {
                 _mm256_sllv_epi32(x, by.left)
             } else {
                 x

@@ -1,15 +1,5 @@
 //! Depthwise convolutions and rescaling, for instruction sets that take sixteen channels at a time.
 
-// Elsewhere nothing has such vectors.
-#![cfg_attr(
-    not(any(
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_feature = "neon"),
-        all(target_arch = "wasm32", target_feature = "simd128")
-    )),
-    allow(dead_code, reason = "used by bodies")
-)]
-
 use super::{CHANNELS, Deep, Ends, Factors, Sums};
 
 /// Pairs of taps of a filter of 3 x 3, and at most.

@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-use super::{CHANNELS, Ends, Factors, ONCE, PLAIN, Sums, TWICE};
+use super::{CHANNELS, Ends, Factors, ONCE, PLAIN, REAL, Sums, TWICE};
 
 /// The factors of sixteen sums, as vectors: of lanes with even numbers, and of those with odd ones.
 ///
@@ -66,10 +66,17 @@ impl<const HOW: u8> Scale<HOW> {
         }
     }
 
-    /// `zero`, and what `scaled` or `scaled_once` of `crate::quantized` makes of a sum.
+    /// `zero`, and what `scaled`, `scaled_once` or `scaled_real` of `crate::quantized` makes of a sum.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     pub fn of(&self, x: __m512i) -> __m512i {
+        if HOW == REAL {
+            // Far beyond int8, so that `zero` does not overflow.
+            let (least, most) = (_mm512_set1_ps(-1e6), _mm512_set1_ps(1e6));
+            let product = _mm512_mul_ps(_mm512_cvtepi32_ps(x), _mm512_castsi512_ps(self.even));
+            let held = _mm512_min_ps(_mm512_max_ps(product, least), most);
+            return _mm512_add_epi32(_mm512_cvtps_epi32(held), self.zero);
+        }
         let x = if HOW == TWICE {
             _mm512_sllv_epi32(x, self.left)
         } else {

@@ -7,9 +7,9 @@ mod matrix;
 mod plain;
 
 pub use channels::{lines, narrow};
-pub use dotprod::dotprod;
-pub use matrix::matrix;
-pub use plain::plain;
+pub use dotprod::add_by_dotprod;
+pub use matrix::add_by_matrices;
+pub use plain::add_by_mlal;
 
 use core::arch::aarch64::*;
 

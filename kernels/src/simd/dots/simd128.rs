@@ -8,7 +8,7 @@
 use core::arch::wasm32::*;
 
 use super::lines::{self, Channels};
-use super::{CHANNELS, Deep, Ends, Factors, GROUP, ONCE, PLAIN, STEP, Spaced, Sums, TWICE};
+use super::{CHANNELS, Deep, Ends, Factors, GROUP, ONCE, PLAIN, REAL, STEP, Spaced, Sums, TWICE};
 
 /// Vectors of a block: each has four channels.
 const VECTORS: usize = 4;
@@ -152,6 +152,7 @@ impl Factor {
             let [a, b, c, d] = by.map(f);
             i32x4(a, b, c, d)
         };
+        let shift = if HOW == REAL { &[0; 4] } else { shift };
         let left = shift.map(|shift| shift.max(0).cast_unsigned());
         // Rounded once, a product has lost half of its bits before the shift.
         let lost = i32::from(HOW == ONCE);
@@ -167,9 +168,13 @@ impl Factor {
         }
     }
 
-    /// What `scaled` or `scaled_once` of `crate::quantized` makes of four sums.
+    /// What `scaled`, `scaled_once` or `scaled_real` of `crate::quantized` makes of four sums.
     #[inline(always)]
     fn of<const HOW: u8>(&self, x: v128) -> v128 {
+        if HOW == REAL {
+            let product = f32x4_mul(f32x4_convert_i32x4(x), self.multiplier);
+            return i32x4_trunc_sat_f32x4(f32x4_nearest(product));
+        }
         let x = if HOW == TWICE {
             i32x4_mul(x, self.left)
         } else {
@@ -272,7 +277,7 @@ impl Channels for Simd128 {
     fn store<const HOW: u8>(self, scale: &Scale, sums: Four, to: &mut [i8; CHANNELS]) {
         let of = |v: usize| {
             let x = scale.factors[v].of::<HOW>(sums[v]);
-            if HOW == PLAIN {
+            if HOW == PLAIN || HOW == REAL {
                 x
             } else {
                 i32x4_add(x, i32x4_splat(scale.zero))
@@ -282,7 +287,7 @@ impl Channels for Simd128 {
             i16x8_narrow_i32x4(of(0), of(1)),
             i16x8_narrow_i32x4(of(2), of(3)),
         );
-        if HOW == PLAIN {
+        if HOW == PLAIN || HOW == REAL {
             // What saturates here is beyond int8 with `zero`, too.
             let zero = i16x8_splat(scale.zero as i16);
             (a, b) = (i16x8_add_sat(a, zero), i16x8_add_sat(b, zero));

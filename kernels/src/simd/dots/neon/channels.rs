@@ -3,7 +3,7 @@
 use core::arch::aarch64::*;
 
 use super::super::lines::{self, Channels};
-use super::super::{CHANNELS, Deep, Ends, Factors, ONCE, PLAIN, Sums};
+use super::super::{CHANNELS, Deep, Ends, Factors, ONCE, PLAIN, REAL, Sums};
 
 /// NEON, where no two weights of a channel are -128: two products fit in 16 bits.
 #[derive(Clone, Copy)]
@@ -76,13 +76,17 @@ impl Scale {
         }
     }
 
-    /// What `scaled` or `scaled_once` of `crate::quantized` makes of four sums, and unless `PLAIN`
-    /// what stands for 0 added.
+    /// What `scaled`, `scaled_once` or `scaled_real` of `crate::quantized` makes of four sums, and unless [`PLAIN`] or
+    /// [`REAL`] what stands for 0 added.
     #[inline(always)]
     fn of<const HOW: u8>(&self, v: usize, x: int32x4_t) -> int32x4_t {
         let (multiplier, left, right) = (self.multiplier[v], self.left[v], self.right[v]);
         // SAFETY: NEON, which the target has; registers only.
         unsafe {
+            if HOW == REAL {
+                let product = vmulq_f32(vcvtq_f32_s32(x), vreinterpretq_f32_s32(multiplier));
+                return vcvtnq_s32_f32(product);
+            }
             if HOW == PLAIN {
                 let high = vqrdmulhq_s32(x, multiplier);
                 // Ties go away from zero; nothing overflows.
@@ -112,7 +116,7 @@ impl Scale {
                 vqmovn_high_s32(vqmovn_s32(self.of::<HOW>(a, x[a])), self.of::<HOW>(b, x[b]))
             };
             let (mut a, mut b) = (join(0, 1), join(2, 3));
-            if HOW == PLAIN {
+            if HOW == PLAIN || HOW == REAL {
                 // What saturates here is beyond int8 with `zero`, too.
                 let zero = vdupq_n_s16(self.zero as i16);
                 (a, b) = (vqaddq_s16(a, zero), vqaddq_s16(b, zero));

@@ -10,7 +10,7 @@ use super::{Rows, VECTORS, add, signed};
 /// The processor has `dotprod`; rows, blocks and sums are as long as [`super::super::Dots::add`]
 /// says.
 #[target_feature(enable = "neon,dotprod")]
-pub unsafe fn dotprod(
+pub unsafe fn add_by_dotprod(
     sums: &mut [Sums],
     x: Spaced<'_, u8>,
     weights: Spaced<'_, i8>,
@@ -89,8 +89,8 @@ unsafe fn tile<const R: usize, const V: usize>(
         group += 1;
     }
     for (row, of) in sums.rows.iter().enumerate() {
-        for v in 0..V {
-            let sum = vsubq_s32(of[v], sums.offset[v]);
+        for (v, (&of, &offset)) in of.iter().zip(&sums.offset).enumerate() {
+            let sum = vsubq_s32(of, offset);
             add(&mut out[row * stride], first + v, sum);
         }
     }

@@ -9,7 +9,12 @@ use super::{Rows, VECTORS, add};
 /// # Safety
 /// The processor has `i8mm`; rows, blocks and sums are as long as [`super::super::Dots::add`] says.
 #[target_feature(enable = "neon,i8mm")]
-pub unsafe fn matrix(sums: &mut [Sums], x: Spaced<'_, u8>, weights: Spaced<'_, i8>, groups: usize) {
+pub unsafe fn add_by_matrices(
+    sums: &mut [Sums],
+    x: Spaced<'_, u8>,
+    weights: Spaced<'_, i8>,
+    groups: usize,
+) {
     let (rows, blocks) = (x.count, weights.count);
     for block in 0..blocks {
         let w = weights.data.as_ptr().wrapping_add(block * weights.pitch);

@@ -11,7 +11,12 @@ const TOGETHER: usize = 2;
 
 /// # Safety
 /// Rows, blocks and sums are as long as [`super::super::Dots::add`] says.
-pub unsafe fn plain(sums: &mut [Sums], x: Spaced<'_, u8>, weights: Spaced<'_, i8>, groups: usize) {
+pub unsafe fn add_by_mlal(
+    sums: &mut [Sums],
+    x: Spaced<'_, u8>,
+    weights: Spaced<'_, i8>,
+    groups: usize,
+) {
     let (rows, blocks) = (x.count, weights.count);
     for block in 0..blocks {
         let w = weights.data.as_ptr().wrapping_add(block * weights.pitch);
