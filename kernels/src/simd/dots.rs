@@ -201,26 +201,17 @@ impl Dots {
                 };
             }
         }
-        let _ = level;
-        Self::of_target()
-    }
-
-    /// The best instructions of this processor, as far as a level does not say.
-    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-    fn of_target() -> Self {
-        let (matrices, dots) = (has!("i8mm"), has!("dotprod"));
-        if matrices {
-            Self::Matrix
-        } else if dots {
-            Self::DotProd
-        } else {
-            Self::Neon
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        if level >= Level::Neon {
+            let (matrices, dots) = (has!("i8mm"), has!("dotprod"));
+            return match (matrices, dots) {
+                (true, _) => Self::Matrix,
+                (false, true) => Self::DotProd,
+                (false, false) => Self::Neon,
+            };
         }
-    }
-
-    /// The instructions that the target has.
-    #[cfg(not(all(target_arch = "aarch64", target_feature = "neon")))]
-    const fn of_target() -> Self {
+        let _ = level;
+        // No level says that the target has vectors without relaxed-simd.
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
         return Self::Simd128;
         #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
