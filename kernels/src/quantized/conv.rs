@@ -19,6 +19,8 @@ const SOME: usize = if cfg!(feature = "std") {
 } else {
     1 << 10
 };
+/// Sums that are made together, at most.
+const TILE: usize = ROWS * BLOCKS;
 /// Eight windows of 3 x 3 and 512 channels.
 const MANY: usize = if cfg!(feature = "std") {
     36 << 10
@@ -98,11 +100,15 @@ impl Conv<'_> {
             let pixels = out.len() / sizes.out_channels;
             let bytes = pixels.min(ROWS) * self.window().next_multiple_of(GROUP);
             let run = if bytes <= FEW {
-                Self::pixels::<FEW>
+                if pixels == 1 {
+                    Self::pixels::<FEW, BLOCKS>
+                } else {
+                    Self::pixels::<FEW, TILE>
+                }
             } else if bytes <= SOME {
-                Self::pixels::<SOME>
+                Self::pixels::<SOME, TILE>
             } else {
-                Self::pixels::<MANY>
+                Self::pixels::<MANY, TILE>
             };
             run(self, (dots, rounding), x, start / sizes.out_channels, out);
         });
@@ -110,7 +116,7 @@ impl Conv<'_> {
     }
 
     /// Computes neighbouring pixels from `first` on.
-    fn pixels<const BYTES: usize>(
+    fn pixels<const BYTES: usize, const SUMS: usize>(
         &self,
         how: (Dots, Rounding),
         x: &[i8],
@@ -124,7 +130,7 @@ impl Conv<'_> {
         let (rows, together) = dots.tile();
         let rows = rows.min(out.len() / outputs);
         let mut gathered = [0_u8; BYTES];
-        let mut sums: [Sums; ROWS * BLOCKS] = [[0; CHANNELS]; ROWS * BLOCKS];
+        let mut sums: [Sums; SUMS] = [[0; CHANNELS]; SUMS];
         // Of whole groups.
         let piece = window.clamp(1, BYTES / rows / GROUP * GROUP);
         let piece = piece.next_multiple_of(GROUP);

@@ -130,7 +130,11 @@ impl Scaling<'_> {
         expect("multiplier", self.multiplier.len(), channels)?;
         expect("shift", self.shift.len(), channels)?;
         let real = self.rescaling == Rescaling::Real;
-        if real || self.shift.iter().all(|shift| SHIFTS.contains(shift)) {
+        // The ends of all, as a loop without a way out is one over vectors.
+        let ends = (0, 0);
+        let widen = |(low, high): (i32, i32), &x: &i32| (low.min(x), high.max(x));
+        let (low, high) = self.shift.iter().fold(ends, widen);
+        if real || (SHIFTS.contains(&low) && SHIFTS.contains(&high)) {
             return Ok(());
         }
         Err(Error::Value {
