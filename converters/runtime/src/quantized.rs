@@ -8,7 +8,7 @@ pub use crate::kernels::quantized::pair::{Factor, Pair};
 use crate::kernels::quantized::pair::{Numbers, look_up, pair as pairs};
 pub use crate::kernels::quantized::pool::Kind;
 use crate::kernels::quantized::pool::{Pool, mean as means};
-pub use crate::kernels::quantized::{Range, Scaling};
+pub use crate::kernels::quantized::{Range, Rescaling, Scaling};
 use crate::kernels::quantized::{cast, softmax as rows};
 use crate::memory::{Memory, Reader, Slot, Source, count};
 use crate::weights::Tensor;
@@ -18,14 +18,14 @@ use crate::weights::Tensor;
 pub struct Scale {
     /// The bias of each channel.
     pub bias: Tensor<i32>,
-    /// The factor of each channel.
+    /// The factor of each channel; if [`Rescaling::Real`], its bits.
     pub multiplier: Tensor<i32>,
     /// Its power of two.
     pub shift: Tensor<i32>,
     /// Where results lie.
     pub range: Range,
-    /// Whether a sum is rounded once.
-    pub once: bool,
+    /// How a sum is rounded.
+    pub rescaling: Rescaling,
 }
 
 impl Scale {
@@ -34,7 +34,7 @@ impl Scale {
             multiplier: reader.read(self.multiplier.into())?,
             shift: reader.read(self.shift.into())?,
             range: self.range,
-            once: self.once,
+            rescaling: self.rescaling,
         };
         Ok((reader.read(self.bias.into())?, scaling))
     }

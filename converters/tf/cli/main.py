@@ -148,8 +148,8 @@ _SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or 
 _INTEGER = flags.DEFINE_bool(
     "integer",
     True,
-    "let a .tflite file in int8 compute in integer arithmetic, bit for bit as TFLite's reference"
-    " kernels; else it computes in float32",
+    "let a .tflite or .onnx file in int8 compute in integer arithmetic, as TFLite's reference"
+    " kernels and onnxruntime do; else it computes in float32",
 )
 _MEMORY = flags.DEFINE_float(
     "max_memory",

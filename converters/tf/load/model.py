@@ -60,7 +60,8 @@ class LoadOptions:
         custom_objects: Python files with the classes and functions that the model file names; only
             with `allow_custom_code`.
         signature: Signature of a SavedModel or a .tflite file; empty for the default.
-        integer: Whether a .tflite file with int8 numbers computes in whole numbers.
+        integer: Whether a .tflite or .onnx file with quantized numbers of 8 bits computes in whole
+            numbers.
         custom_ops: Operators of the user: the name of each, and its Python module, which runs.
     """
 
@@ -128,7 +129,7 @@ def _traced(path: Path, kind: Kind, options: LoadOptions, ops: Mapping[str, Cust
     if kind is Kind.TFLITE:
         return trace_tflite(path, options.signature, options.shapes, options.integer, ops)
     if kind is Kind.ONNX:
-        return trace_onnx(path, options.shapes, ops)
+        return trace_onnx(path, options.shapes, ops, options.integer)
     return trace_model(load_keras(path, kind, options, ops), options.shapes)
 
 

@@ -1,7 +1,6 @@
 //! Sizes of a convolution or pooling: windows, padding, outputs.
 
 use crate::base::error::{Error, Result};
-use crate::base::shape::Shape;
 
 /// How an axis is padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,10 +189,9 @@ impl Conv {
             });
         }
         let (y, x) = (&self.y, &self.x);
-        Shape::new(&[self.batch, y.input, x.input, self.in_channels, 4])?;
-        Shape::new(&[self.batch, y.output, x.output, self.out_channels, 4])?;
-        Shape::new(&[y.size, x.size, self.group_in(), self.out_channels, 64])?;
-        Ok(())
+        counted([self.batch, y.input, x.input, self.in_channels, 4])?;
+        counted([self.batch, y.output, x.output, self.out_channels, 4])?;
+        counted([y.size, x.size, self.group_in(), self.out_channels, 64])
     }
 
     /// Elements of the input.
@@ -255,6 +253,20 @@ impl Conv {
             .saturating_mul(x.stride)
             .saturating_add(x.size);
         one && self.groups == 1 && (x.dilation, x.before) == (1, 0) && reach <= x.input
+    }
+}
+
+/// Fails if the product of the sizes that are not 0 exceeds `isize::MAX`, as for a [`Shape`].
+///
+/// [`Shape`]: crate::base::shape::Shape
+fn counted(sizes: [usize; 5]) -> Result<()> {
+    let within = |product: &usize| isize::try_from(*product).is_ok();
+    let product = sizes.into_iter().try_fold(1, |product: usize, size| {
+        product.checked_mul(size.max(1)).filter(within)
+    });
+    match product {
+        Some(_) => Ok(()),
+        None => Err(Error::Overflow { argument: "shape" }),
     }
 }
 

@@ -6,13 +6,27 @@ use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::conv::geometry::Conv as Sizes;
 use crate::simd::body::{self, Body, dispatch};
-use crate::simd::dots::{BLOCKS, CHANNELS, Dots, Factors, GROUP, ROWS, Spaced, Sums, plain};
+use crate::simd::dots::{BLOCKS, CHANNELS, Dots, Factors, GROUP, ROWS, Rounding, Spaced, Sums};
 
 /// What makes an int8 number one that is not negative.
 pub const OFFSET: i32 = 128;
 
-/// Bytes of a window that are gathered at a time. Without std, stacks are short.
-const PIECE: usize = if cfg!(feature = "std") { 1024 } else { 128 };
+/// Bytes of windows that are gathered at a time: the least that is enough, else parts of windows.
+/// Without std, stacks are short.
+const FEW: usize = 512;
+const SOME: usize = if cfg!(feature = "std") {
+    8 << 10
+} else {
+    1 << 10
+};
+/// Sums that are made together, at most.
+const TILE: usize = ROWS * BLOCKS;
+/// Eight windows of 3 x 3 and 512 channels.
+const MANY: usize = if cfg!(feature = "std") {
+    36 << 10
+} else {
+    SOME
+};
 
 /// A convolution of `[batch, y.input, x.input, in_channels]` to
 /// `[batch, y.output, x.output, out_channels]`, without groups.
@@ -77,47 +91,61 @@ impl Conv<'_> {
             return Ok(());
         }
         let dots = Dots::at(body::level());
-        let plain = plain(
-            &self.bias[..sizes.out_channels],
-            (
-                &self.scaling.multiplier[..sizes.out_channels],
-                &self.scaling.shift[..sizes.out_channels],
-            ),
-            self.window(),
-            self.scaling.ends(),
-        );
+        let outputs = sizes.out_channels;
+        let rounding = self.scaling.rounding(self.bias, self.window(), outputs);
         let unit = ROWS * sizes.out_channels;
         let cost = self.window() / 32 + 4;
         let chunk = chunk_len(parallel, out.len(), unit, cost);
         for_each_chunk(parallel, out, chunk, &|start, out| {
-            self.pixels((dots, plain), x, start / sizes.out_channels, out);
+            let pixels = out.len() / sizes.out_channels;
+            let bytes = pixels.min(ROWS) * self.window().next_multiple_of(GROUP);
+            let run = if bytes <= FEW {
+                if pixels == 1 {
+                    Self::pixels::<FEW, BLOCKS>
+                } else {
+                    Self::pixels::<FEW, TILE>
+                }
+            } else if bytes <= SOME {
+                Self::pixels::<SOME, TILE>
+            } else {
+                Self::pixels::<MANY, TILE>
+            };
+            run(self, (dots, rounding), x, start / sizes.out_channels, out);
         });
         Ok(())
     }
 
     /// Computes neighbouring pixels from `first` on.
-    fn pixels(&self, how: (Dots, bool), x: &[i8], first: usize, out: &mut [i8]) {
+    fn pixels<const BYTES: usize, const SUMS: usize>(
+        &self,
+        how: (Dots, Rounding),
+        x: &[i8],
+        first: usize,
+        out: &mut [i8],
+    ) {
         let dots = how.0;
         let (outputs, window) = (self.sizes.out_channels, self.window());
         let blocks = outputs.div_ceil(CHANNELS);
         let pace = window.div_ceil(GROUP) * GROUP * CHANNELS;
         let (rows, together) = dots.tile();
-        // Of a row, so that what follows a window up to a whole group is written once.
-        let mut gathered = [[0_u8; PIECE]; ROWS];
-        let mut sums: [Sums; ROWS * BLOCKS] = [[0; CHANNELS]; ROWS * BLOCKS];
-        let whole = window <= PIECE;
+        let rows = rows.min(out.len() / outputs);
+        let mut gathered = [0_u8; BYTES];
+        let mut sums: [Sums; SUMS] = [[0; CHANNELS]; SUMS];
+        // Of whole groups.
+        let piece = window.clamp(1, BYTES / rows / GROUP * GROUP);
+        let piece = piece.next_multiple_of(GROUP);
+        let whole = window <= piece;
         // Windows that are beside each other in the image, too, are copied at once.
         let beside = whole && self.beside();
-        let pitch = if beside { window } else { PIECE };
         for (tile, out) in out.chunks_mut(rows * outputs).enumerate() {
             let first = first + tile * rows;
             let rows = out.len() / outputs;
             if beside {
                 let from = &x[first * window..][..rows * window];
-                let to = &mut gathered.as_flattened_mut()[..rows * window];
+                let to = &mut gathered[..rows * window];
                 dispatch(Shifted { from, to });
             } else if whole {
-                self.gather(x, first, 0..window, &mut gathered[..rows]);
+                self.gather(x, first, 0..window, (&mut gathered[..rows * piece], piece));
             }
             for block in (0..blocks).step_by(together) {
                 let together = together.min(blocks - block);
@@ -128,16 +156,16 @@ impl Conv<'_> {
                         *sums = *bias;
                     }
                 }
-                for from in (0..window).step_by(PIECE) {
-                    let piece = from..window.min(from + PIECE);
-                    let groups = piece.len().div_ceil(GROUP);
+                for from in (0..window).step_by(piece) {
+                    let part = from..window.min(from + piece);
+                    let groups = part.len().div_ceil(GROUP);
                     if !whole {
-                        self.gather(x, first, piece, &mut gathered[..rows]);
+                        self.gather(x, first, part, (&mut gathered[..rows * piece], piece));
                     }
                     let weights = &self.filter[block * pace + from * CHANNELS..];
                     let x = Spaced {
-                        data: gathered.as_flattened(),
-                        pitch,
+                        data: &gathered,
+                        pitch: piece,
                         count: rows,
                     };
                     let weights = Spaced {
@@ -177,7 +205,7 @@ impl Conv<'_> {
     /// Makes the sums of a tile int8 from `channel` on, if there is a body for it.
     fn narrow(
         &self,
-        (dots, plain): (Dots, bool),
+        (dots, rounding): (Dots, Rounding),
         sums: &[Sums],
         together: usize,
         channel: usize,
@@ -188,36 +216,32 @@ impl Conv<'_> {
         let multiplier = scaling.multiplier[channels.clone()].as_chunks().0;
         let shift = scaling.shift[channels].as_chunks().0;
         let blocks = multiplier.iter().zip(shift).enumerate();
-        !scaling.once
-            && blocks.into_iter().all(|(block, (multiplier, shift))| {
-                let channel = channel + block * CHANNELS;
-                let count = CHANNELS.min(outputs - channel);
-                dots.narrow(
-                    &sums[block..],
-                    together,
-                    Factors {
-                        multiplier,
-                        shift,
-                        plain,
-                    },
-                    scaling.ends(),
-                    (&mut out[channel..], outputs, count),
-                )
-            })
+        blocks.into_iter().all(|(block, (multiplier, shift))| {
+            let channel = channel + block * CHANNELS;
+            let count = CHANNELS.min(outputs - channel);
+            dots.narrow(
+                &sums[block..],
+                together,
+                (Factors { multiplier, shift }, rounding),
+                scaling.ends(),
+                (&mut out[channel..], outputs, count),
+            )
+        })
     }
 
-    /// Writes a part of the windows of neighbouring pixels, each number with `OFFSET` added.
+    /// Writes a part of the windows of neighbouring pixels, each number with `OFFSET` added and
+    /// zeros up to a whole group; `pitch` bytes of each pixel.
     fn gather(
         &self,
         x: &[i8],
         first: usize,
         part: core::ops::Range<usize>,
-        rows: &mut [[u8; PIECE]],
+        (rows, pitch): (&mut [u8], usize),
     ) {
         let sizes = &self.sizes;
         let (height, width) = (sizes.y.output, sizes.x.output);
         let point = self.window() == sizes.in_channels && sizes.y.before + sizes.x.before == 0;
-        for (i, row) in rows.iter_mut().enumerate() {
+        for (i, row) in rows.chunks_exact_mut(pitch).enumerate() {
             let pixel = first + i;
             let (line, column) = (pixel / width, pixel % width);
             let (image, line) = (line / height, line % height);

@@ -62,7 +62,7 @@ impl Depthwise<'_> {
         let dots = Dots::at(body::level());
         let deep = self.deep(x);
         for_each_chunk(parallel, out, chunk, &|start, out| {
-            if !self.scaling.once && dots.deep(&deep, start / line, out) {
+            if dots.deep(&deep, start / line, out) {
                 return;
             }
             dispatch(Lines {
@@ -84,10 +84,14 @@ impl Depthwise<'_> {
             dilation: window.dilation,
             before: window.before,
         };
+        let (taps, channels) = (
+            self.sizes.y.size * self.sizes.x.size,
+            self.sizes.out_channels,
+        );
         Deep {
             y: axis(self.sizes.y),
             x: axis(self.sizes.x),
-            channels: self.sizes.out_channels,
+            channels,
             input,
             filter: self.filter,
             bias: self.bias,
@@ -95,6 +99,7 @@ impl Depthwise<'_> {
             shift: self.scaling.shift,
             zero: self.zero,
             ends: self.scaling.ends(),
+            rounding: self.scaling.rounding(self.bias, 2 * taps, channels),
         }
     }
 }

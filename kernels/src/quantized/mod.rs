@@ -13,7 +13,7 @@ pub mod softmax;
 mod tests;
 
 use crate::base::error::{Error, Result};
-use crate::simd::dots::Ends;
+use crate::simd::dots::{Ends, Rounding};
 
 /// Powers of two that a factor may have: more to the left leave nothing, more to the right neither.
 const SHIFTS: core::ops::RangeInclusive<i32> = -31..=30;
@@ -56,6 +56,28 @@ fn rounded(x: f32) -> i32 {
     (x + HALF.copysign(x)) as i32
 }
 
+/// `x * factor` in f32, rounded to the nearest, ties to even, and held between two numbers that are
+/// less than 2^20 from 0: so onnxruntime does it.
+#[inline(always)]
+#[must_use]
+pub fn scaled_real(x: i32, factor: f32, (low, high): (i32, i32)) -> i32 {
+    // 1.5 * 2^23, of whose last bits the sum with a small number has that number rounded.
+    const ROUNDER: f32 = 12_582_912.0;
+    let product = (x as f32 * factor).max(low as f32).min(high as f32);
+    (product + ROUNDER).to_bits().cast_signed() - ROUNDER.to_bits().cast_signed()
+}
+
+/// How sums become int8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rescaling {
+    /// By [`scaled_once`].
+    Once,
+    /// By [`scaled`].
+    Twice,
+    /// By [`scaled_real`].
+    Real,
+}
+
 /// Sums that become int8 together.
 const LANES: usize = 16;
 
@@ -93,21 +115,26 @@ impl Range {
 /// How sums of products of each output channel become int8.
 #[derive(Clone, Copy, Debug)]
 pub struct Scaling<'a> {
-    /// Factors.
+    /// Factors, from 0 to 2^31 - 1; if [`Rescaling::Real`], the bits of those of f32.
     pub multiplier: &'a [i32],
-    /// Their powers of two, at most 30 to the left and 31 to the right.
+    /// Their powers of two, at most 30 to the left and 31 to the right; those of f32 have none.
     pub shift: &'a [i32],
     /// Where the results lie.
     pub range: Range,
-    /// Whether a sum is rounded once ([`scaled_once`]) or twice ([`scaled`]).
-    pub once: bool,
+    /// How they are rounded.
+    pub rescaling: Rescaling,
 }
 
 impl Scaling<'_> {
     fn check(&self, channels: usize) -> Result<()> {
         expect("multiplier", self.multiplier.len(), channels)?;
         expect("shift", self.shift.len(), channels)?;
-        if self.shift.iter().all(|shift| SHIFTS.contains(shift)) {
+        let real = self.rescaling == Rescaling::Real;
+        // The ends of all, as a loop without a way out is one over vectors.
+        let ends = (0, 0);
+        let widen = |(low, high): (i32, i32), &x: &i32| (low.min(x), high.max(x));
+        let (low, high) = self.shift.iter().fold(ends, widen);
+        if real || (SHIFTS.contains(&low) && SHIFTS.contains(&high)) {
             return Ok(());
         }
         Err(Error::Value {
@@ -119,20 +146,46 @@ impl Scaling<'_> {
     /// Makes sums of channels from `first` on int8.
     #[inline(always)]
     fn store(&self, sums: &[i32], first: usize, out: &mut [i8]) {
+        let range = self.range;
+        match self.rescaling {
+            Rescaling::Once => {
+                self.store_by(sums, first, out, |x, m, s| range.hold(scaled_once(x, m, s)));
+            }
+            Rescaling::Twice => {
+                self.store_by(sums, first, out, |x, m, s| range.hold(scaled(x, m, s)));
+            }
+            Rescaling::Real => {
+                let Range { zero, low, high } = range;
+                let ends = (i32::from(low) - zero, i32::from(high) - zero);
+                self.store_by(sums, first, out, |x, factor, _| {
+                    let factor = f32::from_bits(factor.cast_unsigned());
+                    (scaled_real(x, factor, ends) + zero) as i8
+                });
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn store_by(
+        &self,
+        sums: &[i32],
+        first: usize,
+        out: &mut [i8],
+        one: impl Fn(i32, i32, i32) -> i8,
+    ) {
         let channels = first..first + out.len();
         let (multiplier, shift) = (&self.multiplier[channels.clone()], &self.shift[channels]);
-        let (sums, range, once) = (&sums[..out.len()], self.range, self.once);
+        let sums = &sums[..out.len()];
         let (wide, out) = out.as_chunks_mut::<LANES>();
         let (wide_sums, sums) = sums.as_chunks::<LANES>();
         let (wide_multiplier, multiplier) = multiplier.as_chunks::<LANES>();
         let (wide_shift, shift) = shift.as_chunks::<LANES>();
         let factors = wide_multiplier.iter().zip(wide_shift);
         for ((out, sums), (multiplier, shift)) in wide.iter_mut().zip(wide_sums).zip(factors) {
-            *out =
-                core::array::from_fn(|i| range.hold(one(once, sums[i], multiplier[i], shift[i])));
+            *out = core::array::from_fn(|i| one(sums[i], multiplier[i], shift[i]));
         }
         for (i, out) in out.iter_mut().enumerate() {
-            *out = range.hold(one(once, sums[i], multiplier[i], shift[i]));
+            *out = one(sums[i], multiplier[i], shift[i]);
         }
     }
 
@@ -140,15 +193,20 @@ impl Scaling<'_> {
         let Range { zero, low, high } = self.range;
         Ends { zero, low, high }
     }
-}
 
-/// [`scaled`], or [`scaled_once`].
-#[inline(always)]
-const fn one(once: bool, x: i32, multiplier: i32, shift: i32) -> i32 {
-    if once {
-        scaled_once(x, multiplier, shift)
-    } else {
-        scaled(x, multiplier, shift)
+    /// The rounding of bodies, of sums of at most `products` products and a bias, and of the first
+    /// channels.
+    fn rounding(&self, bias: &[i32], products: usize, channels: usize) -> Rounding {
+        match self.rescaling {
+            Rescaling::Once => Rounding::Once,
+            Rescaling::Real => Rounding::Real,
+            Rescaling::Twice => Rounding::of(
+                &bias[..channels],
+                (&self.multiplier[..channels], &self.shift[..channels]),
+                products,
+                self.ends(),
+            ),
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use super::conv::{Conv, OFFSET};
 use super::depthwise::Depthwise;
 use super::pair::{Factor, Numbers, Pair, look_up, pair};
 use super::pool::{Kind, Pool, mean};
-use super::{Range, Scaling, cast, scaled, scaled_once, softmax};
+use super::{Range, Rescaling, Scaling, cast, scaled, scaled_once, scaled_real, softmax};
 use crate::base::parallel::{Parallel, Serial};
 use crate::conv::geometry::Conv as Sizes;
 use crate::conv::{Padding, Window};
 use crate::simd::body::forced::results;
+use crate::simd::dots::tests::each;
 use crate::testing::Interleaved;
 
 fn numbers(values: &[i8], zero: i8) -> Numbers<'_> {
@@ -54,11 +55,48 @@ fn held(range: Range, x: i64) -> i8 {
     (x + i64::from(range.zero)).clamp(i64::from(range.low), i64::from(range.high)) as i8
 }
 
-/// Runs with every level, alone and with threads, and returns what all of them give.
+/// Every rescaling, and factors for it: bits of `f32` are made of whole numbers, some are powers of
+/// two so that ties are met.
+fn rescalings(multiplier: &[i32], shift: &[i32]) -> [(Rescaling, Vec<i32>); 3] {
+    let real = multiplier.iter().zip(shift).enumerate();
+    let real = real.map(|(i, (&multiplier, &shift))| {
+        let part = if i % 3 == 0 {
+            0.5
+        } else {
+            f64::from(multiplier) / 2_f64.powi(31)
+        };
+        ((part * 2_f64.powi(shift)) as f32).to_bits().cast_signed()
+    });
+    [
+        (Rescaling::Once, multiplier.to_vec()),
+        (Rescaling::Twice, multiplier.to_vec()),
+        (Rescaling::Real, real.collect()),
+    ]
+}
+
+/// What a sum becomes.
+fn rescaled(of: &Scaling<'_>, sum: i32, channel: usize) -> i8 {
+    let (multiplier, shift) = (of.multiplier[channel], of.shift[channel]);
+    let number = match of.rescaling {
+        Rescaling::Once => i64::from(scaled_once(sum, multiplier, shift)),
+        Rescaling::Twice => i64::from(scaled(sum, multiplier, shift)),
+        Rescaling::Real => {
+            let factor = f32::from_bits(multiplier.cast_unsigned());
+            f64::from(sum as f32 * factor).round_ties_even() as i64
+        }
+    };
+    held(of.range, number)
+}
+
+/// Runs with every level and with all instructions that multiply, alone and with threads, and
+/// returns what all of them give.
 fn same(run: impl Fn(&dyn Parallel) -> Vec<i8>) -> Vec<i8> {
     let [first, others @ ..] = results(|| run(&Serial));
     for other in others.into_iter().chain([run(&Interleaved)]) {
         assert_eq!(other, first);
+    }
+    for (dots, other) in each(|| run(&Serial)) {
+        assert_eq!(other, first, "{dots:?}");
     }
     first
 }
@@ -83,6 +121,17 @@ fn factors_round_once_or_after_each_step() {
         let whole = 31 - shift;
         let once = (product + (1 << (whole - 1))).div_euclid(1 << whole);
         assert_eq!(i128::from(scaled_once(x, multiplier, shift)), once);
+    }
+    for (x, expected) in [
+        (1, 0),
+        (3, 2),
+        (-1, 0),
+        (-3, -2),
+        (5, 2),
+        (7, 4),
+        (i32::MAX, 99),
+    ] {
+        assert_eq!(scaled_real(x, 0.5, (-99, 99)), expected);
     }
     // Both halves: up after a product, away from zero after a shift.
     assert_eq!([scaled(-1, 1 << 30, 0), scaled(-3, 1 << 30, 0)], [0, -1]);
@@ -144,6 +193,8 @@ fn convolutions_are_sums_of_products() {
         (40, 33, 3),
         (130, 17, 3),
         (1030, 18, 1),
+        (4700, 3, 1),
+        (530, 2, 3),
     ];
     // With shifts to the right alone, and among others.
     let shifts = [(-12, -5), (-25, 3)];
@@ -168,12 +219,12 @@ fn convolutions_are_sums_of_products() {
         }
         let multiplier = random.numbers(blocks * 16, 1 << 30, (1 << 31) - 1);
         let shift = random.numbers(blocks * 16, shifts.0, shifts.1);
-        for once in [false, true] {
+        for (rescaling, multiplier) in rescalings(&multiplier, &shift) {
             let scaling = Scaling {
                 multiplier: &multiplier,
                 shift: &shift,
                 range: random.range(),
-                once,
+                rescaling,
             };
             let conv = Conv {
                 sizes,
@@ -187,7 +238,6 @@ fn convolutions_are_sums_of_products() {
                 conv.run(&x, &mut out, parallel).unwrap();
                 out
             });
-            let scale = if once { scaled_once } else { scaled };
             for (i, &found) in found.iter().enumerate() {
                 let (pixel, output) = (i / outputs, i % outputs);
                 let (line, column) = (pixel / sizes.x.output, pixel % sizes.x.output);
@@ -199,11 +249,10 @@ fn convolutions_are_sums_of_products() {
                         sum += i32::from(w) * (i32::from(x[at.unwrap() + c]) - i32::from(zero));
                     }
                 });
-                let expected = scale(sum, multiplier[output], shift[output]);
                 assert_eq!(
                     found,
-                    held(scaling.range, i64::from(expected)),
-                    "{sizes:?} {i}"
+                    rescaled(&scaling, sum, output),
+                    "{rescaling:?} {sizes:?} {i}"
                 );
             }
         }
@@ -224,41 +273,86 @@ fn depthwise_convolutions_are_sums_of_products() {
         let zero = random.bytes(1)[0];
         let multiplier = random.numbers(channels, 1 << 30, (1 << 31) - 1);
         let shift = random.numbers(channels, shifts.0, shifts.1);
-        let scaling = Scaling {
-            multiplier: &multiplier,
-            shift: &shift,
-            range: random.range(),
-            once: false,
+        for (rescaling, multiplier) in rescalings(&multiplier, &shift) {
+            let scaling = Scaling {
+                multiplier: &multiplier,
+                shift: &shift,
+                range: random.range(),
+                rescaling,
+            };
+            let layer = Depthwise {
+                sizes,
+                filter: &filter,
+                bias: &bias,
+                zero,
+                scaling,
+            };
+            let found = same(|parallel| {
+                let mut out = vec![0; sizes.output_len()];
+                layer.run(&x, &mut out, parallel).unwrap();
+                out
+            });
+            for (i, &found) in found.iter().enumerate() {
+                let (pixel, c) = (i / channels, i % channels);
+                let (line, column) = (pixel / sizes.x.output, pixel % sizes.x.output);
+                let place = (line / sizes.y.output, line % sizes.y.output, column);
+                let mut sum = bias[c];
+                over(&sizes, place, |at, tap| {
+                    if let Some(at) = at {
+                        let w = i32::from(filter[tap * channels + c]);
+                        sum += w * (i32::from(x[at + c]) - i32::from(zero));
+                    }
+                });
+                assert_eq!(
+                    found,
+                    rescaled(&scaling, sum, c),
+                    "{rescaling:?} {sizes:?} {i}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_the_least_numbers_do_not_overflow() {
+    let axis = Window::new(4, 3, 1, 1, Padding::Same).unwrap();
+    for channels in [16, 40] {
+        let sizes = Sizes {
+            batch: 1,
+            y: axis,
+            x: axis,
+            in_channels: channels,
+            out_channels: channels,
+            groups: channels,
         };
         let layer = Depthwise {
             sizes,
-            filter: &filter,
-            bias: &bias,
-            zero,
-            scaling,
+            filter: &vec![-128; 9 * channels],
+            bias: &vec![0; channels],
+            zero: 0,
+            scaling: Scaling {
+                multiplier: &vec![1 << 30; channels],
+                shift: &vec![-11; channels],
+                range: Range::all(0),
+                rescaling: Rescaling::Twice,
+            },
         };
         let found = same(|parallel| {
             let mut out = vec![0; sizes.output_len()];
-            layer.run(&x, &mut out, parallel).unwrap();
+            layer
+                .run(&vec![-128; sizes.input_len()], &mut out, parallel)
+                .unwrap();
             out
         });
-        for (i, &found) in found.iter().enumerate() {
-            let (pixel, c) = (i / channels, i % channels);
-            let (line, column) = (pixel / sizes.x.output, pixel % sizes.x.output);
-            let place = (line / sizes.y.output, line % sizes.y.output, column);
-            let mut sum = bias[c];
-            over(&sizes, place, |at, tap| {
-                if let Some(at) = at {
-                    let w = i32::from(filter[tap * channels + c]);
-                    sum += w * (i32::from(x[at + c]) - i32::from(zero));
-                }
-            });
-            let expected = scaled(sum, multiplier[c], shift[c]);
-            assert_eq!(
-                found,
-                held(scaling.range, i64::from(expected)),
-                "{sizes:?} {i}"
-            );
+        // 2^14 of each of nine taps, or of the six and four of edges and corners; a 2^12th of it.
+        let expected: Vec<i8> = (0..16)
+            .map(|pixel| {
+                let taps = |at| if at == 0 || at == 3 { 2 } else { 3 };
+                4 * taps(pixel / 4) * taps(pixel % 4)
+            })
+            .collect();
+        for (pixel, found) in found.chunks(channels).enumerate() {
+            assert_eq!(found, vec![expected[pixel]; channels]);
         }
     }
 }
@@ -461,7 +555,7 @@ fn lengths_and_shifts_are_checked() {
             multiplier: &[0; 16],
             shift: &[shift; 16],
             range: Range::all(0),
-            once: true,
+            rescaling: Rescaling::Once,
         };
         let conv = Conv {
             sizes,

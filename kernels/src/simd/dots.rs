@@ -3,10 +3,30 @@
 //! Rows hold bytes that are not negative, weights are int8, and sums are of `i32`. A body multiplies
 //! four neighbours at a time, as the instructions of VNNI do; no sum saturates on the way.
 
+// Each target has some of the bodies, or none.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#![cfg_attr(
+    not(any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_feature = "neon"),
+        all(target_arch = "wasm32", target_feature = "simd128")
+    )),
+    allow(unused_macros, unused_variables)
+)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod deep;
+mod lines;
 #[cfg(target_arch = "x86_64")]
 mod narrow;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+mod neon;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128;
+#[cfg(test)]
+pub(crate) mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -24,39 +44,44 @@ pub(crate) type Sums = [i32; CHANNELS];
 
 /// Where int8 results lie: what stands for 0, and their ends.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    allow(dead_code, reason = "read by bodies")
-)]
 pub(crate) struct Ends {
     pub(crate) zero: i32,
     pub(crate) low: i8,
     pub(crate) high: i8,
 }
 
-/// How the sums of a block become int8: with both roundings of `crate::quantized::scaled`.
+/// How the sums of a block become int8: `crate::quantized` has both roundings.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    allow(dead_code, reason = "read by bodies")
-)]
 pub(crate) struct Factors<'a> {
     pub(crate) multiplier: &'a [i32; CHANNELS],
     pub(crate) shift: &'a [i32; CHANNELS],
-    /// What [`plain`] says of all of them.
-    pub(crate) plain: bool,
 }
+
+/// How often a sum is rounded when it becomes int8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Rounding {
+    /// As `scaled_once` of `crate::quantized`.
+    Once,
+    /// As `scaled`.
+    Twice,
+    /// As `scaled`, where sums and factors are as [`plain`] says.
+    Plain,
+    /// As `scaled_real`.
+    Real,
+}
+
+// Bodies have one of these as a constant.
+const ONCE: u8 = Rounding::Once as u8;
+const TWICE: u8 = Rounding::Twice as u8;
+const PLAIN: u8 = Rounding::Plain as u8;
+const REAL: u8 = Rounding::Real as u8;
 
 /// Whether sums and factors are as those of models nearly always are: so that in 32 bits a sum,
 /// half of what is shifted out and what stands for 0 do not overflow, and something is shifted out.
 ///
 /// Sums are at most of `products` products and a bias.
-pub(crate) fn plain(
-    bias: &[i32],
-    (multiplier, shift): (&[i32], &[i32]),
-    products: usize,
-    ends: Ends,
-) -> bool {
+fn plain(bias: &[i32], (multiplier, shift): (&[i32], &[i32]), products: usize, ends: Ends) -> bool {
     const MOST: u32 = 1 << 28;
     let fits = |&bias: &i32| bias.unsigned_abs() < MOST;
     products < MOST as usize / (255 * 128)
@@ -66,12 +91,19 @@ pub(crate) fn plain(
         && shift.iter().all(|shift| (-20..0).contains(shift))
 }
 
+impl Rounding {
+    /// The rounding as `scaled` does it, of sums of at most `products` products and a bias.
+    pub(crate) fn of(bias: &[i32], factors: (&[i32], &[i32]), products: usize, ends: Ends) -> Self {
+        if plain(bias, factors, products, ends) {
+            Self::Plain
+        } else {
+            Self::Twice
+        }
+    }
+}
+
 /// One axis of an image: as `crate::conv::Window`.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    allow(dead_code, reason = "read by bodies")
-)]
 pub(crate) struct Axis {
     pub(crate) input: usize,
     pub(crate) output: usize,
@@ -84,10 +116,6 @@ pub(crate) struct Axis {
 /// A convolution of each channel of `[batch, y.input, x.input, channels]` with a filter
 /// `[y.size, x.size, channels]`; outside of the image is `zero`.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    allow(dead_code, reason = "read by bodies")
-)]
 pub(crate) struct Deep<'a> {
     pub(crate) y: Axis,
     pub(crate) x: Axis,
@@ -99,6 +127,7 @@ pub(crate) struct Deep<'a> {
     pub(crate) shift: &'a [i32],
     pub(crate) zero: i8,
     pub(crate) ends: Ends,
+    pub(crate) rounding: Rounding,
 }
 
 /// The instructions that multiply.
@@ -115,14 +144,33 @@ pub(crate) enum Dots {
     /// AVX512-VNNI: the same in vectors of 512 bits.
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
+    /// Products of 8 bits, of NEON.
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    Neon,
+    /// `dotprod` of 64-bit Arm: sums of four products.
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    DotProd,
+    /// `i8mm` of 64-bit Arm: products of matrices.
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    Matrix,
+    /// WebAssembly's vectors.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Simd128,
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon")
+))]
 macro_rules! has {
     ($feature:tt) => {{
-        #[cfg(feature = "std")]
+        #[cfg(all(feature = "std", target_arch = "x86_64"))]
         {
             is_x86_feature_detected!($feature)
+        }
+        #[cfg(all(feature = "std", target_arch = "aarch64"))]
+        {
+            std::arch::is_aarch64_feature_detected!($feature)
         }
         #[cfg(not(feature = "std"))]
         {
@@ -132,8 +180,13 @@ macro_rules! has {
 }
 
 impl Dots {
-    /// The best instructions of this processor within a level.
+    /// The best instructions of this processor within a level; in tests, those that the calling
+    /// thread forces.
     pub(crate) fn at(level: Level) -> Self {
+        #[cfg(test)]
+        if let Some(forced) = tests::forced() {
+            return forced;
+        }
         #[cfg(target_arch = "x86_64")]
         {
             let level = level.min(crate::base::level::best());
@@ -148,7 +201,20 @@ impl Dots {
                 };
             }
         }
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        if level >= Level::Neon {
+            let (matrices, dots) = (has!("i8mm"), has!("dotprod"));
+            return match (matrices, dots) {
+                (true, _) => Self::Matrix,
+                (false, true) => Self::DotProd,
+                (false, false) => Self::Neon,
+            };
+        }
         let _ = level;
+        // No level says that the target has vectors without relaxed-simd.
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        return Self::Simd128;
+        #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
         Self::Portable
     }
 
@@ -192,10 +258,22 @@ impl Dots {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Self::Avx512Vnni => unsafe { x86::avx512_vnni(sums, x, weights, groups) },
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            // SAFETY: as above.
+            Self::Neon => unsafe { neon::add_by_mlal(sums, x, weights, groups) },
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            // SAFETY: as above.
+            Self::DotProd => unsafe { neon::add_by_dotprod(sums, x, weights, groups) },
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            // SAFETY: as above.
+            Self::Matrix => unsafe { neon::add_by_matrices(sums, x, weights, groups) },
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            // SAFETY: as above.
+            Self::Simd128 => unsafe { simd128::add(sums, x, weights, groups) },
         }
     }
 
-    /// Makes sums of rows and one block int8 with both roundings; `false` if there is not a body.
+    /// Makes sums of rows and one block int8; `false` if there is not a body.
     ///
     /// The sums of rows are `stride` apart, their results `pitch`: `count` of each row.
     ///
@@ -206,32 +284,49 @@ impl Dots {
         self,
         sums: &[Sums],
         stride: usize,
-        factors: Factors<'_>,
+        (factors, rounding): (Factors<'_>, Rounding),
         ends: Ends,
         (out, pitch, count): (&mut [i8], usize, usize),
     ) -> bool {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni => {
-                let rows = sums.len().div_ceil(stride);
-                assert!((1..=CHANNELS).contains(&count), "channels of a block");
-                assert!(
-                    rows == 0 || (rows - 1) * pitch + count <= out.len(),
-                    "rows of results"
-                );
+        let rows = sums.len().div_ceil(stride);
+        assert!((1..=CHANNELS).contains(&count), "channels of a block");
+        assert!(
+            rows == 0 || (rows - 1) * pitch + count <= out.len(),
+            "rows of results"
+        );
+        let to = (out, pitch, count);
+        // Paths are written out where it is called: what copies modules into crates reads them.
+        /// A body for each rounding.
+        macro_rules! each {
+            ($($run:ident)::+) => {{
                 // SAFETY: `at` found the instructions; lengths were checked above.
+                #[allow(unused_unsafe, reason = "some need no instructions but the target's")]
                 unsafe {
-                    if factors.plain {
-                        narrow::narrow::<true>(sums, stride, factors, ends, (out, pitch, count));
-                    } else {
-                        narrow::narrow::<false>(sums, stride, factors, ends, (out, pitch, count));
+                    match rounding {
+                        Rounding::Once => $($run)::+::<ONCE>(sums, stride, factors, ends, to),
+                        Rounding::Twice => $($run)::+::<TWICE>(sums, stride, factors, ends, to),
+                        Rounding::Plain => $($run)::+::<PLAIN>(sums, stride, factors, ends, to),
+                        Rounding::Real => $($run)::+::<REAL>(sums, stride, factors, ends, to),
                     }
                 }
                 true
-            }
-            _ => {
-                let _ = (sums, stride, factors, ends, out, pitch, count);
-                false
+            }};
+        }
+        match self {
+            Self::Portable => false,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => each!(narrow::narrow),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 | Self::AvxVnni => each!(avx2::narrow),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            _ => each!(neon::narrow),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Self::Simd128 => {
+                // Products keep their upper halves alone.
+                if rounding == Rounding::Once && factors.shift.iter().any(|&shift| shift >= 0) {
+                    return false;
+                }
+                each!(simd128::narrow)
             }
         }
     }
@@ -239,32 +334,60 @@ impl Dots {
     /// Computes the lines from number `first` on of a convolution of each channel, with both
     /// roundings; `false` if there is not a body.
     pub(crate) fn deep(self, of: &Deep<'_>, first: usize, out: &mut [i8]) -> bool {
+        let taps = of.y.size * of.x.size;
+        let rounding = of.rounding;
+        /// A body for few taps, and one for more.
+        macro_rules! sixteen {
+            ($($run:ident)::+) => {{
+                const MANY: usize = lines::PAIRS;
+                if of.channels < CHANNELS || taps > 2 * MANY {
+                    return false;
+                }
+                // SAFETY: `at` found the instructions.
+                #[allow(unused_unsafe, reason = "some need no instructions but the target's")]
+                unsafe {
+                    match (rounding, taps <= 2 * lines::FEW) {
+                        (Rounding::Plain, true) => {
+                            $($run)::+::<{ lines::FEW }, PLAIN>(of, first, out);
+                        }
+                        (Rounding::Plain, false) => $($run)::+::<MANY, PLAIN>(of, first, out),
+                        (Rounding::Real, _) => $($run)::+::<MANY, REAL>(of, first, out),
+                        (Rounding::Twice, _) => $($run)::+::<MANY, TWICE>(of, first, out),
+                        (Rounding::Once, _) => return false,
+                    }
+                }
+                true
+            }};
+        }
         match self {
+            Self::Portable => false,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => {
-                let taps = of.y.size * of.x.size;
-                let plain = plain(of.bias, (of.multiplier, of.shift), 2 * taps, of.ends);
                 // SAFETY: `at` found the instructions; the body slices before it reads and writes.
                 unsafe {
-                    match (taps.div_ceil(GROUP), plain) {
-                        (0..=3, true) => deep::lines::<3, true>(of, first, out),
-                        (4..=deep::GROUPS, true) => {
-                            deep::lines::<{ deep::GROUPS }, true>(of, first, out);
+                    match (taps.div_ceil(GROUP), rounding) {
+                        (0..=3, Rounding::Plain) => deep::lines::<3, PLAIN>(of, first, out),
+                        (0..=deep::GROUPS, Rounding::Plain) => {
+                            deep::lines::<{ deep::GROUPS }, PLAIN>(of, first, out);
                         }
-                        (0..=deep::GROUPS, false) => {
-                            deep::lines::<{ deep::GROUPS }, false>(of, first, out);
+                        (0..=deep::GROUPS, Rounding::Twice) => {
+                            deep::lines::<{ deep::GROUPS }, TWICE>(of, first, out);
+                        }
+                        (0..=deep::GROUPS, Rounding::Real) => {
+                            deep::lines::<{ deep::GROUPS }, REAL>(of, first, out);
                         }
                         _ => return false,
                     }
                 }
+                true
             }
-            _ => {
-                let _ = (of, first, out);
-                return false;
-            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 | Self::AvxVnni => sixteen!(avx2::lines),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            _ => sixteen!(neon::lines),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Self::Simd128 => sixteen!(simd128::lines),
         }
-        #[cfg(target_arch = "x86_64")]
-        true
     }
 
     /// All that this processor has, for tests.
@@ -274,16 +397,19 @@ impl Dots {
         #[cfg(target_arch = "x86_64")]
         {
             let best = crate::base::level::best();
-            if best >= Level::Avx2 {
-                found.push(Self::Avx2);
-            }
-            if best >= Level::Avx2 && has!("avxvnni") {
-                found.push(Self::AvxVnni);
-            }
-            if best >= Level::Avx512 && has!("avx512vnni") {
-                found.push(Self::Avx512Vnni);
-            }
+            let avx2 = best >= Level::Avx2;
+            found.extend(avx2.then_some(Self::Avx2));
+            found.extend((avx2 && has!("avxvnni")).then_some(Self::AvxVnni));
+            found.extend((best >= Level::Avx512 && has!("avx512vnni")).then_some(Self::Avx512Vnni));
         }
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        {
+            found.push(Self::Neon);
+            found.extend(has!("dotprod").then_some(Self::DotProd));
+            found.extend(has!("i8mm").then_some(Self::Matrix));
+        }
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        found.push(Self::Simd128);
         found
     }
 }
@@ -331,79 +457,5 @@ fn portable(sums: &mut [Sums], x: Spaced<'_, u8>, weights: Spaced<'_, i8>, group
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spaced<T>(data: &[T], pitch: usize, count: usize) -> Spaced<'_, T> {
-        Spaced { data, pitch, count }
-    }
-
-    /// Bytes that depend on the seed alone, with the ends among them.
-    fn bytes(len: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        (0..len)
-            .map(|_| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                let byte = (state >> 56) as u8;
-                if byte.is_multiple_of(7) { 255 } else { byte }
-            })
-            .collect()
-    }
-
-    #[test]
-    fn every_body_gives_the_sums_of_products() {
-        for (rows, blocks, groups) in [
-            (1, 1, 1),
-            (1, 3, 7),
-            (2, 2, 5),
-            (3, 1, 9),
-            (5, 4, 3),
-            (8, 3, 64),
-            (13, 5, 11),
-        ] {
-            let (pitch, pace) = (groups * GROUP + 3, groups * STEP + 5);
-            let x = bytes(rows * pitch, 3);
-            let weights: Vec<i8> = bytes(blocks * pace, 5)
-                .iter()
-                .map(|&b| if b == 255 { -128 } else { b.cast_signed() })
-                .collect();
-            let start: Vec<Sums> = (0..rows * blocks)
-                .map(|i| core::array::from_fn(|c| (i * 31 + c) as i32 - 40))
-                .collect();
-            let mut expected = start.clone();
-            for row in 0..rows {
-                for block in 0..blocks {
-                    for (c, sum) in expected[row * blocks + block].iter_mut().enumerate() {
-                        for k in 0..groups * GROUP {
-                            let at = block * pace + k / GROUP * STEP + c * GROUP + k % GROUP;
-                            *sum += i32::from(x[row * pitch + k]) * i32::from(weights[at]);
-                        }
-                    }
-                }
-            }
-            for dots in Dots::available() {
-                let mut sums = start.clone();
-                dots.add(
-                    &mut sums,
-                    spaced(&x, pitch, rows),
-                    spaced(&weights, pace, blocks),
-                    groups,
-                );
-                assert_eq!(sums, expected, "{dots:?} {rows} {blocks} {groups}");
-            }
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "blocks of weights")]
-    fn short_weights_are_refused() {
-        let (x, weights) = (spaced(&[0; 8], 8, 1), spaced(&[0; 127], 0, 1));
-        Dots::Portable.add(&mut [[0; 16]], x, weights, 2);
     }
 }

@@ -21,6 +21,9 @@ use tfp_kernels::ops::image::resize::{Corners, resize_bilinear};
 use tfp_kernels::ops::norm::layer_norm::{self, normalize_rows};
 use tfp_kernels::ops::norm::softmax::softmax;
 use tfp_kernels::ops::sequence::lstm::Lstm;
+use tfp_kernels::quantized::conv::Conv as Int8Conv;
+use tfp_kernels::quantized::depthwise::Depthwise as Int8Depthwise;
+use tfp_kernels::quantized::{Range, Rescaling, Scaling};
 
 /// Runs a kernel so many times, on the calling thread; returns the sum of its last result.
 type Case = fn(usize) -> Result<f32>;
@@ -47,6 +50,24 @@ const CASES: &[(&str, Case)] = &[
     ("LSTM step, 128 units", lstm),
     ("max pooling 3x3/2, 56x56x64", pool),
     ("resize 28 -> 56, 64 channels", resize),
+    ("int8 matmul 1 x 512 x 512", |calls| {
+        int8_conv((1, 512, 512), (1, 1), Rescaling::Once, calls)
+    }),
+    ("int8 conv 3x3, 28x28, 128 -> 128", |calls| {
+        int8_conv((28, 128, 128), (3, 1), Rescaling::Twice, calls)
+    }),
+    ("int8 conv 1x1, 28x28, 128 -> 128", |calls| {
+        int8_conv((28, 128, 128), (1, 1), Rescaling::Twice, calls)
+    }),
+    ("int8 conv 3x3/2, 112x112, 3 -> 32", |calls| {
+        int8_conv((112, 3, 32), (3, 2), Rescaling::Twice, calls)
+    }),
+    ("int8 depthwise 3x3, 28x28x128", |calls| {
+        int8_depthwise(3, calls)
+    }),
+    ("int8 depthwise 5x5, 28x28x128", |calls| {
+        int8_depthwise(5, calls)
+    }),
 ];
 
 /// Numbers between -1 and 1.
@@ -209,6 +230,90 @@ fn resize(calls: usize) -> Result<f32> {
         resize_bilinear((&x, &from), (black_box(&mut y), &to), corners, &Serial)?;
     }
     Ok(sum(&y))
+}
+
+/// Numbers between -128 and 127.
+fn bytes(len: usize) -> Vec<i8> {
+    numbers(len).iter().map(|x| (x * 128.0) as i8).collect()
+}
+
+fn sum_of_bytes(bytes: &[i8]) -> f32 {
+    bytes.iter().map(|&x| i32::from(x)).sum::<i32>() as f32
+}
+
+/// Factors, shifts and biases of channels, as those of models are.
+fn factors(channels: usize, window: usize) -> [Vec<i32>; 3] {
+    let shift = -(window.ilog2() as i32 / 2) - 6;
+    let scaled = |by: f32| numbers(channels).into_iter().map(move |x| (x * by) as i32);
+    let multiplier = scaled(1e9).map(|x| (1 << 30) + x.abs()).collect();
+    [multiplier, vec![shift; channels], scaled(1000.0).collect()]
+}
+
+fn scaling<'a>([multiplier, shift, _]: &'a [Vec<i32>; 3], rescaling: Rescaling) -> Scaling<'a> {
+    Scaling {
+        multiplier,
+        shift,
+        range: Range::all(3),
+        rescaling,
+    }
+}
+
+fn int8_conv(
+    (side, in_channels, out_channels): (usize, usize, usize),
+    (size, stride): (usize, usize),
+    rescaling: Rescaling,
+    calls: usize,
+) -> Result<f32> {
+    let window = window(side, size, stride)?;
+    let sizes = Conv {
+        batch: 1,
+        y: window,
+        x: window,
+        in_channels,
+        out_channels,
+        groups: 1,
+    };
+    let taps = size * size * in_channels;
+    let filter = bytes(taps.next_multiple_of(4) * out_channels);
+    let factors = factors(out_channels, taps);
+    let conv = Int8Conv {
+        sizes,
+        filter: &filter,
+        bias: &factors[2],
+        zero: -5,
+        scaling: scaling(&factors, rescaling),
+    };
+    let (x, mut y) = (bytes(sizes.input_len()), vec![0; sizes.output_len()]);
+    for _ in 0..calls {
+        conv.run(&x, black_box(&mut y), &Serial)?;
+    }
+    Ok(sum_of_bytes(&y))
+}
+
+fn int8_depthwise(size: usize, calls: usize) -> Result<f32> {
+    let window = window(28, size, 1)?;
+    let sizes = Conv {
+        batch: 1,
+        y: window,
+        x: window,
+        in_channels: 128,
+        out_channels: 128,
+        groups: 128,
+    };
+    let filter = bytes(sizes.filter_len());
+    let factors = factors(128, size * size);
+    let layer = Int8Depthwise {
+        sizes,
+        filter: &filter,
+        bias: &factors[2],
+        zero: -5,
+        scaling: scaling(&factors, Rescaling::Twice),
+    };
+    let (x, mut y) = (bytes(sizes.input_len()), vec![0; sizes.output_len()]);
+    for _ in 0..calls {
+        layer.run(&x, black_box(&mut y), &Serial)?;
+    }
+    Ok(sum_of_bytes(&y))
 }
 
 /// How many cases there are.

@@ -39,6 +39,8 @@ _ARM = "aarch64-unknown-linux-musl"
 _WEB = "wasm32-unknown-unknown"
 # The processors whose schedules llvm-mca knows, and their pipes that multiply and add.
 _CORES = {"neoverse-n1": 2, "neoverse-n2": 2, "neoverse-v1": 4}
+# QEMU's processors, and the instructions that multiply int8 numbers there.
+_INT8 = {"cortex-a72": "NEON", "cortex-a76": "dotprod", "max": "i8mm"}
 # Multiplications of the tile of 6 rows and 16 columns for each column of the left-hand side.
 _TILE = 24
 
@@ -50,6 +52,15 @@ class Count:
     case: str
     portable: tuple[int, int]
     level: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Int8:
+    """A case in int8 on Arm: instructions of a call, by processor and of the portable level."""
+
+    case: str
+    portable: int
+    levels: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -167,11 +178,14 @@ def _cases(builder: Builder) -> list[str]:
     return names
 
 
-def _instructions(program: Path, plugin: Path, case: int) -> tuple[int, int, float]:
+def _instructions(
+    program: Path, plugin: Path, case: int, core: str = "max"
+) -> tuple[int, int, float]:
     """Returns instructions and accesses of a call, two calls less one, and the result's sum."""
     counts, total = [], 0.0
+    qemu = (_tool("qemu-aarch64"), "-cpu", core, "-plugin", str(plugin))
     for calls in (1, 2):
-        done = _run(_tool("qemu-aarch64"), "-plugin", str(plugin), program, str(case), str(calls))
+        done = _run(*qemu, program, str(case), str(calls))
         found = re.search(r"instructions (\d+) accesses (\d+)", done.stderr)
         if found is None:
             raise app.Error(f"QEMU counted nothing: {done.stderr}")
@@ -224,7 +238,7 @@ def _tiles(listing: str) -> list[list[str]]:
     return found
 
 
-def _arm(folder: Path) -> tuple[list[Count], list[Loop]]:
+def _arm(folder: Path) -> tuple[list[Count], list[Int8], list[Loop]]:
     builder = Builder(_ARM, folder)
     plugin = folder / "libcount.so"
     _run(
@@ -238,14 +252,21 @@ def _arm(folder: Path) -> tuple[list[Count], list[Loop]]:
     )
     portable = builder.program("portable", (), portable=True)
     neon = builder.program("neon", (), portable=False)
-    counts = []
+    counts, whole = [], []
     for index, case in enumerate(_cases(builder)):
         print(f"  {case}", file=sys.stderr, flush=True)
-        old, new = (_instructions(program, plugin, index) for program in (portable, neon))
-        if not math.isclose(old[2], new[2], rel_tol=1e-3, abs_tol=1e-2):
-            raise app.Error(f"{case}: {new[2]} instead of {old[2]}")
-        counts.append(Count(case, old[:2], new[:2]))
-    return counts, _loops(neon, folder)
+        old = _instructions(portable, plugin, index)
+        cores = tuple(_INT8) if case.startswith("int8") else ("max",)
+        found = {core: _instructions(neon, plugin, index, core) for core in cores}
+        for new in found.values():
+            if not math.isclose(old[2], new[2], rel_tol=1e-3, abs_tol=1e-2):
+                raise app.Error(f"{case}: {new[2]} instead of {old[2]}")
+        if len(found) > 1:
+            levels = {core: new[0] for core, new in found.items()}
+            whole.append(Int8(case.removeprefix("int8 "), old[0], levels))
+        else:
+            counts.append(Count(case, old[:2], found["max"][:2]))
+    return counts, whole, _loops(neon, folder)
 
 
 def _node() -> list[str]:
@@ -270,6 +291,8 @@ def _web(folder: Path) -> Modules:
     times = [
         Times(case, {name: seconds[at][index] for at, name in enumerate(modules)})
         for index, case in enumerate(_cases(builder))
+        # Both modules have the same bodies for int8.
+        if not case.startswith("int8")
     ]
     return Modules({name: module.stat().st_size for name, module in modules.items()}, times)
 
@@ -293,6 +316,18 @@ makes NEON instructions of its loops, too. The geometric mean of the ratios of i
 | kernel | portable | NEON | ratio | memory accesses, portable | NEON | ratio |
 |---|---:|---:|---:|---:|---:|---:|
 {counts}
+
+## Instructions of a call in int8
+
+Products of int8 numbers have instructions of their own, which a processor has or not. QEMU's
+processors here are {cores}. The geometric means of the
+ratios are {means}.
+
+| kernel | portable | {names} |
+|---|---:|{dashes}
+{whole}
+
+`usmmla` multiplies twice as much as `sdot` does: fewer instructions are not all that it gains.
 
 ## The innermost loop of a matmul
 
@@ -323,7 +358,18 @@ mean of the ratios of medians is {relaxed:.2f}. The modules have {sizes} bytes.
 """
 
 
-def _arm_page(counts: Sequence[Count], loops: Sequence[Loop], rustc: str) -> str:
+def _whole_rows(whole: Sequence[Int8]) -> list[str]:
+    return [
+        f"| {row.case} | {row.portable:,} | "
+        + " | ".join(f"{n:,} | {row.portable / n:.2f}" for n in row.levels.values())
+        + " |"
+        for row in whole
+    ]
+
+
+def _arm_page(
+    counts: Sequence[Count], whole: Sequence[Int8], loops: Sequence[Loop], rustc: str
+) -> str:
     ratios = [count.portable[0] / count.level[0] for count in counts]
     rows = [
         f"| {c.case} | {c.portable[0]:,} | {c.level[0]:,} | {c.portable[0] / c.level[0]:.2f} "
@@ -343,6 +389,14 @@ def _arm_page(counts: Sequence[Count], loops: Sequence[Loop], rustc: str) -> str
         llvm=llvm[0] if llvm else "LLVM",
         mean=statistics.geometric_mean(ratios),
         counts="\n".join(rows),
+        cores=", ".join(f"`{core}` ({name})" for core, name in _INT8.items()),
+        means=", ".join(
+            f"{statistics.geometric_mean(r.portable / r.levels[core] for r in whole):.2f} ({name})"
+            for core, name in _INT8.items()
+        ),
+        names=" | ".join(f"{name} | ratio" for name in _INT8.values()),
+        dashes="---:|---:|" * len(_INT8),
+        whole="\n".join(_whole_rows(whole)),
         instructions=loops[0].instructions,
         loops="\n".join(cycles),
     )
@@ -382,9 +436,10 @@ def main(argv: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         rustc = _run(_tool("rustup"), "run", "stable", "rustc", "--version").stdout.strip()
         if _ON.value == "arm":
-            counts, loops = _arm(Path(name))
-            page = _arm_page(counts, loops, rustc)
-            results = json.dumps([*map(asdict, counts), *map(asdict, loops)], indent=2)
+            counts, whole, loops = _arm(Path(name))
+            page = _arm_page(counts, whole, loops, rustc)
+            every = [*map(asdict, counts), *map(asdict, whole), *map(asdict, loops)]
+            results = json.dumps(every, indent=2)
         else:
             modules = _web(Path(name))
             page = _web_page(modules, rustc)

@@ -26,9 +26,7 @@ def _factor(multiplier: int, shift: int) -> Code:
     return code(template, multiplier, shift, use=["quantized::Factor"])
 
 
-def _filtered(
-    c: Context, step: Step, kind: str, outputs: int, once: bool, words: str
-) -> list[Code]:
+def _filtered(c: Context, step: Step, kind: str, outputs: int, words: str) -> list[Code]:
     node = step.node
     op = node.op
     assert isinstance(op, ir.QuantizedConv | ir.QuantizedDepthwise)
@@ -48,10 +46,10 @@ def _filtered(
         geometry = code("{}.groups({})", geometry, inputs)
     kernel, *others = (node.given(i) for i in range(1, 5))
     scale = code(
-        "Scale { bias: {}, multiplier: {}, shift: {}, range: {}, once: {} }",
+        "Scale { bias: {}, multiplier: {}, shift: {}, range: {}, rescaling: {} }",
         *(c.tensor(value) for value in others),
         _range(op.out_zero, op.low, op.high),
-        once,
+        code(f"Rescaling::{str(op.rescaling).capitalize()}", use=["quantized::Rescaling"]),
         use=["quantized::Scale"],
     )
     parts: dict[str, Part] = {
@@ -78,15 +76,15 @@ def _words(op: ir.QuantizedConv | ir.QuantizedDepthwise, more: str) -> str:
 def _conv(c: Context, step: Step) -> list[Code]:
     op = step.node.op
     assert isinstance(op, ir.QuantizedConv)
-    words = "int8" if op.once else _words(op, "")
-    return _filtered(c, step, "QuantizedConv", op.outputs, op.once, words)
+    words = "int8" if op.rescaling is ir.Rescaling.ONCE else _words(op, "")
+    return _filtered(c, step, "QuantizedConv", op.outputs, words)
 
 
 def _depthwise(c: Context, step: Step) -> list[Code]:
     op = step.node.op
     assert isinstance(op, ir.QuantizedDepthwise)
     outputs = numbers(step.node.input.shape)[-1]
-    return _filtered(c, step, "QuantizedDepthwise", outputs, False, _words(op, " depthwise"))
+    return _filtered(c, step, "QuantizedDepthwise", outputs, _words(op, " depthwise"))
 
 
 def _pair(c: Context, step: Step) -> list[Code]:

@@ -1,7 +1,8 @@
 """Ops on int8 numbers that stand for real ones, bit for bit as TFLite's reference kernels compute.
 
 A number `q` stands for `scale * (q - zero)`. Products are summed in int32; a sum becomes int8 by a
-factor that is a whole number of 31 bits and a power of two (`scaled`).
+factor that is a whole number of 31 bits and a power of two (`scaled`), or by one of float32, as
+onnxruntime does it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = [
     "QuantizedPool",
     "QuantizedPoolKind",
     "QuantizedSoftmax",
+    "Rescaling",
 ]
 
 # Output channels of a block of packed weights, and products of an instruction that sums them.
@@ -62,6 +64,26 @@ def scaled_once(x: Array, multiplier: Array | int, shift: Array | int) -> Array:
     right = 31 - np.asarray(shift, np.int64)
     product = np.asarray(x, np.int64) * np.asarray(multiplier, np.int64)
     return np.asarray((product + (np.int64(1) << (right - 1))) >> right)
+
+
+class Rescaling(StrEnum):
+    """How sums become int8."""
+
+    ONCE = "once"  # `scaled_once`
+    TWICE = "twice"  # `scaled`
+    REAL = "real"  # float32 factors, whose bits are given; ties to even
+
+    def of(self, x: Array, multiplier: Array, shift: Array) -> Array:
+        """Returns sums in levels, as int64."""
+        if self is Rescaling.ONCE:
+            return scaled_once(x, multiplier, shift)
+        if self is Rescaling.TWICE:
+            return scaled(x, multiplier, shift)
+        factor = np.ascontiguousarray(multiplier, np.int32).view(np.float32)
+        product = x.astype(np.int32).astype(np.float32) * factor
+        # What is far beyond int8 is of no use, and has no whole number.
+        held = np.clip(product, np.float32(-1e6), np.float32(1e6))
+        return np.asarray(np.rint(held), np.int64)
 
 
 def shifted(x: Array, right: Array | int) -> Array:
@@ -118,7 +140,7 @@ class QuantizedConv(Op):
         dilations: Of both axes.
         padding: Elements before and after, of both axes; they are `zero`.
         outputs: Output channels.
-        once: Whether a sum is rounded as `scaled_once`, not as `scaled`.
+        rescaling: How a sum is rounded.
         zero: What stands for 0 in `x`.
         out_zero: What stands for 0 in the result.
         low: The least of the result.
@@ -130,7 +152,7 @@ class QuantizedConv(Op):
     dilations: tuple[int, int]
     padding: tuple[tuple[int, int], tuple[int, int]]
     outputs: int
-    once: bool
+    rescaling: Rescaling
     zero: int
     out_zero: int
     low: int
@@ -154,7 +176,7 @@ class QuantizedConv(Op):
             total += part @ kernel[:, tap[0], tap[1]].T.astype(np.float64)
         sums = total.astype(np.int64) + bias[: self.outputs]
         ends = (multiplier[: self.outputs], shift[: self.outputs])
-        found = scaled_once(sums, *ends) if self.once else scaled(sums, *ends)
+        found = self.rescaling.of(sums, *ends)
         return [np.clip(found + self.out_zero, self.low, self.high)]
 
     def macs(self, node: Node) -> int:
@@ -176,6 +198,7 @@ class QuantizedDepthwise(Op):
     strides: tuple[int, int]
     dilations: tuple[int, int]
     padding: tuple[tuple[int, int], tuple[int, int]]
+    rescaling: Rescaling
     zero: int
     out_zero: int
     low: int
@@ -195,7 +218,8 @@ class QuantizedDepthwise(Op):
         for tap in taps(self.taps):
             part = wide[at_tap(tap, shape[1:-1], self.strides, self.dilations)]
             sums += part * kernel[tap[0], tap[1]].astype(np.int64)
-        return [np.clip(scaled(sums, multiplier, shift) + self.out_zero, self.low, self.high)]
+        found = self.rescaling.of(sums, multiplier, shift)
+        return [np.clip(found + self.out_zero, self.low, self.high)]
 
     def macs(self, node: Node) -> int:
         """Returns the products of an example."""

@@ -69,6 +69,10 @@ _TRUTH_VALUES = frozenset(
 class Session(Protocol):
     """What a replay offers its nodes."""
 
+    @property
+    def whole(self) -> bool:
+        """Returns whether levels are computed in whole numbers here."""
+
     def tensor(self, known: Known) -> Any:
         """Returns a constant as a tensor of TensorFlow."""
 
@@ -86,6 +90,12 @@ class Session(Protocol):
 
     def body(self, graph: Graph, args: Sequence[Value]) -> list[Value]:
         """Replays a graph inside of a node; it sees what the node's graph has."""
+
+    def typed(self, op: Op, operands: Sequence[Any], dtype: DType) -> Any:
+        """Returns what an op of the typed graph gives."""
+
+    def weight(self, role: str, data: Array) -> Any:
+        """Returns a weight of the node's layer as a tensor of TensorFlow."""
 
 
 Result: TypeAlias = Any

@@ -1,7 +1,7 @@
 """Operators on quantized numbers, which are computed as the float32 numbers of their levels.
 
 Sums of products of whole numbers are exact up to 2^24; what they are rounded to is what onnxruntime
-rounds them to.
+rounds them to. Layers compute in whole numbers where they can (`whole.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from converters.tf.ir import Array, Batch
 from converters.tf.ir.symbolic import product
-from converters.tf.load.onnx import narrow
+from converters.tf.load.onnx import narrow, whole
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed, reshaped
 from converters.tf.load.onnx.file import dtype_of
 from converters.tf.load.onnx.norms import gemm, mat_mul
@@ -55,7 +55,17 @@ def _shaped(ctx: Context, value: Value, shape: tuple[int, ...]) -> Value:
     return ctx.inner(value).reshape(0, shape)
 
 
+def _served(ctx: Context, layer: Callable[[Context], Tensor]) -> Tensor | None:
+    """Returns a layer in whole numbers, if its operands allow it."""
+    try:
+        return layer(ctx)
+    except whole.NotServed:
+        return None
+
+
 def _dequantize(ctx: Context) -> Result:
+    if found := _served(ctx, whole.real):
+        return found
     x = ctx.value(0)
     operands = [_spread(ctx, i, x) for i in (1, 2) if ctx.has(i)]
     if isinstance(x, Known) and all(isinstance(v, Known) for v in operands):
@@ -64,8 +74,8 @@ def _dequantize(ctx: Context) -> Result:
         return Known((data - zero[0] if zero else data) * scale, x.name)
 
     def real(v: Any, scale: Any, *zero: Any) -> Any:
-        whole = _float(v) - _float(zero[0]) if zero else _float(v)
-        return whole * _float(scale)
+        levels = _float(v) - _float(zero[0]) if zero else _float(v)
+        return levels * _float(scale)
 
     return ctx.combined(real, [x, *operands])
 
@@ -185,10 +195,10 @@ def _whole(ctx: Context, index: int, zero: int, axis: int | None = None) -> Valu
 def _real(ctx: Context, index: int) -> Value:
     """Returns what levels stand for, by the scale and the level of 0 after them."""
     scale = _number(ctx, index + 1)
-    whole = _whole(ctx, index, index + 2)
-    if isinstance(whole, Known):
-        return Known(whole.data * scale, whole.name)
-    return ctx.combined(lambda v: v * scale, [whole])
+    levels = _whole(ctx, index, index + 2)
+    if isinstance(levels, Known):
+        return Known(levels.data * scale, levels.name)
+    return ctx.combined(lambda v: v * scale, [levels])
 
 
 def _bias(ctx: Context, index: int) -> Known | None:
@@ -203,8 +213,10 @@ def _factors(ctx: Context, scales: Array, place: tuple[int, ...]) -> Known:
 
 
 def _conv(ctx: Context) -> Result:
-    whole = ctx.inner(_whole(ctx, 0, 2), _whole(ctx, 3, 5, 0), _bias(ctx, 8))
-    y = ctx.tensor(conv(whole))
+    if found := _served(ctx, whole.conv):
+        return found
+    real = ctx.inner(_whole(ctx, 0, 2), _whole(ctx, 3, 5, 0), _bias(ctx, 8))
+    y = ctx.tensor(conv(real))
     return _scaled(ctx, y, (-1, *(1,) * (y.rank - 2)))
 
 
@@ -237,6 +249,8 @@ def _product(ctx: Context, a: Value, b: Value) -> Tensor:
 
 
 def _mat_mul(ctx: Context) -> Result:
+    if found := _served(ctx, whole.mat_mul):
+        return found
     y = _product(ctx, _whole(ctx, 0, 2), _whole(ctx, 3, 5, ctx.rank(3) - 1))
     return _scaled(ctx, y, (-1,))
 
@@ -261,9 +275,11 @@ def _dynamic_mat_mul(ctx: Context) -> Result:
 
 
 def _gemm(ctx: Context) -> Result:
+    if found := _served(ctx, whole.gemm):
+        return found
     columns = 0 if ctx.attr("transB", 0) else 1
-    whole = (_whole(ctx, 0, 2), _whole(ctx, 3, 5, columns), _bias(ctx, 6))
-    y = ctx.tensor(gemm(ctx.inner(*whole, alpha=1.0, beta=1.0)))
+    real = (_whole(ctx, 0, 2), _whole(ctx, 3, 5, columns), _bias(ctx, 6))
+    y = ctx.tensor(gemm(ctx.inner(*real, alpha=1.0, beta=1.0)))
     scales = np.float32(ctx.attr("alpha", 1.0)) * _number(ctx, 1) * ctx.array(4).ravel()
     if not ctx.has(7):
         return ctx.combined(lambda v, s: v * s, [y, _factors(ctx, scales, (-1,))])

@@ -44,6 +44,7 @@ class Nodes:
         shapes: Shapes of tensors, if more than the batch is open.
         counted: The same as `places` of what a call counts.
         own: What replays operators of the user, by their names.
+        integer: Whether layers between levels of 8 bits compute in whole numbers.
     """
 
     replay: Replay
@@ -51,6 +52,7 @@ class Nodes:
     shapes: Shapes | None = None
     counted: dict[str, tuple[Any, int]] = field(default_factory=dict)
     own: Mapping[str, Handler] = field(default_factory=dict)
+    integer: bool = True
     _names: Names = field(default_factory=Names)
     _envs: list[Env] = field(default_factory=list)
     _layer: str = ""
@@ -78,6 +80,19 @@ class Nodes:
         if any(r is None for r in results):
             raise Refused("its body needs what is not supported")
         return [r for r in results if r is not None]
+
+    @property
+    def whole(self) -> bool:
+        """Returns whether levels are computed in whole numbers here: not in loops and branches."""
+        return self.integer and not self.replay.inside and not tf.executing_eagerly()
+
+    def typed(self, op: Op, operands: Sequence[Any], dtype: DType) -> Any:
+        """Returns what an op of the typed graph gives."""
+        return self.replay.typed(op, operands, dtype)
+
+    def weight(self, role: str, data: Array) -> Any:
+        """Returns a weight of the node's layer as a tensor of TensorFlow."""
+        return self.replay.weight(self._layer, role, data)
 
     def _find(self, name: str) -> Value | Missing:
         for env in reversed(self._envs):

@@ -20,6 +20,7 @@ from converters.tf.load.onnx.file import Graph, read_model
 from converters.tf.load.onnx.indexing import COUNTING
 from converters.tf.load.onnx.inferred import Shapes
 from converters.tf.load.onnx.own import handlers
+from converters.tf.load.onnx.qdq import fused
 from converters.tf.load.onnx.replay import Nodes
 from converters.tf.load.onnx.values import Known, Numbered, Tensor, stated
 from converters.tf.load.onnx.words import Texts
@@ -32,7 +33,9 @@ from tools.codegen.conversion import Problem, UnsupportedError
 _NONE: Mapping[str, CustomOp] = MappingProxyType({})
 
 
-def trace_onnx(path: Path, fixed: FixedShapes, ops: Mapping[str, CustomOp] = _NONE) -> Loaded:
+def trace_onnx(
+    path: Path, fixed: FixedShapes, ops: Mapping[str, CustomOp] = _NONE, integer: bool = True
+) -> Loaded:
     """Traces a model file by replaying its nodes in TensorFlow's ops.
 
     Inputs and outputs have the shapes that the file says; images are channels last in between.
@@ -41,6 +44,7 @@ def trace_onnx(path: Path, fixed: FixedShapes, ops: Mapping[str, CustomOp] = _NO
         path: File.
         fixed: Dimensions that the file leaves open.
         ops: Operators of the user, by their names.
+        integer: Whether layers between quantized numbers of 8 bits compute in whole numbers.
 
     Raises:
         FileError: The file is damaged or unsafe.
@@ -49,13 +53,14 @@ def trace_onnx(path: Path, fixed: FixedShapes, ops: Mapping[str, CustomOp] = _NO
     """
     own = handlers(ops)
     model = read_model(path)
+    model = fused(model) if integer else model
     if len(set(model.outputs)) != len(model.outputs):
         raise FileError(Problem(str(path), "two outputs have the same name"))
     shapes = opened(fixed, _named(model), channels_first=True)
     while True:
         with differences() as found:
             try:
-                return _traced(path, model, shapes, own)
+                return _traced(path, model, shapes, own, integer)
             except UnsupportedError:
                 if not found:
                     raise
@@ -63,14 +68,18 @@ def trace_onnx(path: Path, fixed: FixedShapes, ops: Mapping[str, CustomOp] = _NO
 
 
 def _traced(
-    path: Path, model: Graph, shapes: Sequence[tuple[Text, ...]], own: Mapping[str, Handler]
+    path: Path,
+    model: Graph,
+    shapes: Sequence[tuple[Text, ...]],
+    own: Mapping[str, Handler],
+    integer: bool,
 ) -> Loaded:
     replay = Replay((Known, Symbol))
     pairs = zip(model.inputs, shapes, strict=True)
     ports = [Port(port.name, port.dtype, shape) for port, shape in pairs]
 
     def run(inputs: list[Any]) -> list[Any]:
-        nodes = Nodes(replay, own=own)
+        nodes = Nodes(replay, own=own, integer=integer)
         dims = [tuple(map(_dim, p.shape)) for p in ports]
         counts = any(node.op in COUNTING for node in model.nodes)
         if counts or any(isinstance(d, Size) for shape in dims for d in shape):

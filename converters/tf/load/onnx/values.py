@@ -38,12 +38,14 @@ class Tensor:
         unrolled: What a matrix was before its axes but the first became one; for dense layers.
         levels: The type of the quantized numbers that it holds, which are float32 here; else
             nothing.
+        whole: The same numbers as int8, less 128 if their type is uint8, if somebody made them.
     """
 
     shape: Shape
     forms: dict[Order, Any]
     unrolled: Tensor | None = None
     levels: str = ""
+    whole: Tensor | None = None
 
     @property
     def rank(self) -> int:

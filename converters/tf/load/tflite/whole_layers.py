@@ -98,7 +98,11 @@ def window_of(whole: Whole, x: Tensor, taps: Sequence[int], dilated: bool) -> Wi
 
 
 def _convolved(
-    whole: Whole, x: Tensor, window: Window, parts: tuple[Array, Array, Array, Array], once: bool
+    whole: Whole,
+    x: Tensor,
+    window: Window,
+    parts: tuple[Array, Array, Array, Array],
+    rescaling: ir.Rescaling = ir.Rescaling.TWICE,
 ) -> Tensor:
     """Returns a convolution with a filter `[outputs, height, width, inputs]`."""
     call, (kernel, bias, multiplier, shift) = whole.call, parts
@@ -110,7 +114,7 @@ def _convolved(
         window.dilations,
         window.padding,
         kernel.shape[0],
-        once,
+        rescaling,
         zero,
         zero_of(whole.result),
         low,
@@ -136,7 +140,7 @@ def _conv(whole: Whole) -> Tensor:
     groups = x.shape[-1] // kernel.shape[3]
     if groups > 1:
         kernel = _ungrouped(kernel, groups)
-    return _convolved(whole, x, window, (kernel, rest[0], rest[1], rest[2]), once=False)
+    return _convolved(whole, x, window, (kernel, rest[0], rest[1], rest[2]))
 
 
 def _ungrouped(kernel: Array, groups: int) -> Array:
@@ -160,13 +164,14 @@ def _depthwise(whole: Whole) -> Tensor:
     window = window_of(whole, x, kernel.shape[1:3], dilated=True)
     if kernel.shape[3] != channels:
         wide = _ungrouped(kernel.transpose(3, 1, 2, 0), channels)
-        return _convolved(whole, x, window, (wide, bias, multiplier, shift), once=False)
+        return _convolved(whole, x, window, (wide, bias, multiplier, shift))
     call, (low, high) = whole.call, whole.ends
     op = ir.QuantizedDepthwise(
         window.taps,
         window.strides,
         window.dilations,
         window.padding,
+        ir.Rescaling.TWICE,
         zero_of(whole.tensor(0)),
         zero_of(whole.result),
         low,
@@ -193,7 +198,7 @@ def _dense(whole: Whole) -> Tensor:
         raise NotServed
     rows = tf.reshape(x, [-1 if lead[0] is None else lead[0], 1, math.prod(lead[1:]), inputs])
     parts = (kernel.reshape(outputs, 1, 1, inputs), rest[0], rest[1], rest[2])
-    found = _convolved(whole, rows, _POINT, parts, once=True)
+    found = _convolved(whole, rows, _POINT, parts, ir.Rescaling.ONCE)
     return tf.reshape(found, [-1 if lead[0] is None else lead[0], *lead[1:], outputs])
 
 

@@ -118,6 +118,25 @@ def _number(text: str) -> int:
     return 1 << int(shifted[1]) if shifted else math.prod(map(int, text.split(" * ")))
 
 
+def test_bodies_for_int8_of_all_processors_are_copied() -> None:
+    graph = more_graphs.quantized()
+    files = emitted(graph, Options(graph.name, "graphs.py"))
+    folder = "src/runtime/kernels/simd/dots"
+    # What only other targets compile is missed when a crate is built for them.
+    names = (
+        "avx2",
+        "neon",
+        "neon/channels",
+        "neon/dotprod",
+        "neon/matrix",
+        "neon/plain",
+        "simd128",
+    )
+    assert [n for n in names if f"{folder}/{n}.rs" not in files] == []
+    text = files["src/runtime/kernels/simd/dots.rs"].decode()
+    assert all(f"mod {name};" in text for name in ("avx2", "lines", "neon", "simd128"))
+
+
 def test_vendored_sources_have_no_tests_and_no_tables() -> None:
     text = "\n".join(
         [

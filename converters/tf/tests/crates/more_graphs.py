@@ -175,13 +175,17 @@ def quantized() -> ir.Graph:
         factors = whole(1 << 30, (1 << 31) - 1, count), whole(-9, -6, count)
         return [ir.constant(a.astype(np.int32)) for a in (whole(-99, 99, count), *factors)]
 
-    for once, outputs in ((True, 40), (False, 5)):
+    for rescaling, outputs in zip(ir.Rescaling, (40, 5, 19), strict=True):
         kernel = packed(whole(-127, 128, outputs, 3, 3, 3).astype(np.int8))
-        conv = ir.QuantizedConv(*window, outputs, once, -7, 4, -120, 101)
-        weights = [ir.constant(kernel, f"conv_{outputs}/kernel"), *scaled(-(-outputs // 16) * 16)]
+        conv = ir.QuantizedConv(*window, outputs, rescaling, -7, 4, -120, 101)
+        count = -(-outputs // 16) * 16
+        weights = [ir.constant(kernel, f"conv_{outputs}/kernel"), *scaled(count)]
+        if rescaling is ir.Rescaling.REAL:
+            factors = s.random.uniform(0.001, 0.004, count).astype(np.float32)
+            weights[2:] = [ir.constant(factors.view(np.int32))] * 2
         s.op(conv, [image, *weights], (B, 2, 5, outputs), I8, f"conv_{outputs}")
     taps = ir.constant(whole(-127, 128, 3, 3, 3).astype(np.int8), "each/kernel")
-    each_channel = ir.QuantizedDepthwise(*window, -7, 9, -128, 127)
+    each_channel = ir.QuantizedDepthwise(*window, ir.Rescaling.TWICE, -7, 9, -128, 127)
     y = s.op(each_channel, [image, taps, *scaled(3)], (B, 2, 5, 3), I8, "each")
     ends = ((1 << 30, 3 << 29, 5 << 28), (0, -1, -17))
     total = ir.QuantizedPair(ir.QuantizedPairKind.SUM, (3, 9, -2), *ends, -128, 127)

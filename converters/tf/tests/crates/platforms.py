@@ -66,6 +66,15 @@ within the crate's tolerance. QEMU and Wine show that results are right, not how
 | WebAssembly | 128 bits, with `-C target-feature=+relaxed-simd` | by the target's features |
 | others | portable: what the compiler makes of loops | |
 
+Products of int8 numbers have instructions of their own. They are chosen when a program runs;
+without std, by the target's features.
+
+| processor | products of int8 numbers |
+|---|---|
+| x86-64 | AVX512-VNNI, AVX-VNNI or AVX2 |
+| 64-bit Arm | `i8mm`, `dotprod` or NEON |
+| WebAssembly | with `-C target-feature=+simd128` |
+
 [Another page](performance/arm.md) says what NEON gains.
 
 | system | target of rustc | crates | tests run on | seconds |

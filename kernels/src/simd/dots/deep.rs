@@ -46,11 +46,7 @@ fn ordered(numbers: &[i32]) -> [__m512i; 4] {
 /// # Safety
 /// The processor has AVX-512 F, BW, DQ, VL and VNNI; the slices are as long as the sizes say.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-pub unsafe fn lines<const G: usize, const PLAIN: bool>(
-    of: &Deep<'_>,
-    first: usize,
-    out: &mut [i8],
-) {
+pub unsafe fn lines<const G: usize, const HOW: u8>(of: &Deep<'_>, first: usize, out: &mut [i8]) {
     let (y, x, channels) = (of.y, of.x, of.channels);
     let taps = y.size * x.size;
     let none = [0_i8; WIDE];
@@ -70,7 +66,7 @@ pub unsafe fn lines<const G: usize, const PLAIN: bool>(
         let multiplier = ordered(&of.multiplier[part.clone()]);
         let shift = ordered(&of.shift[part.clone()]);
         let mut bias = ordered(&of.bias[part]);
-        let mut scales = [Scale::<PLAIN>::new(multiplier[0], shift[0], of.ends.zero); 4];
+        let mut scales = [Scale::<HOW>::new(multiplier[0], shift[0], of.ends.zero); 4];
         for v in 1..4 {
             scales[v] = Scale::new(multiplier[v], shift[v], of.ends.zero);
         }
