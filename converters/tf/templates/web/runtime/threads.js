@@ -6,8 +6,9 @@ const PAGE = 65536;
 
 /** A worker of the package, in a page or in node. */
 async function thread(files, { helps = false } = {}) {
-  // A worker of node need not keep the process alive.
-  if (typeof Worker === "function" && !(helps && NODE)) {
+  // A helper outside of a page must not keep the process alive, which each host is told in its way.
+  const released = !helps || !NODE || typeof globalThis.Worker?.prototype.unref === "function";
+  if (typeof Worker === "function" && released) {
     const worker = files.worker();
     return {
       post: (message) => worker.postMessage(message),
@@ -15,7 +16,7 @@ async function thread(files, { helps = false } = {}) {
         worker.onmessage = ({ data }) => heard(data);
         worker.onerror = (event) => failed(event.message ?? "it can't be loaded");
       },
-      release: () => {},
+      release: () => worker.unref?.(),
       end: () => worker.terminate(),
     };
   }
@@ -83,11 +84,13 @@ function sharedMemory(initial) {
 class Helpers {
   #threads = [];
   #started;
+  count;
   /** Why one has stopped. */
   failed;
 
   /** Starts so many, which load their script meanwhile. */
   constructor(files, count) {
+    this.count = count;
     this.#started = Promise.all(Array.from({ length: count }, () => this.#start(files)));
     // Whoever joins hears of it.
     this.#started.catch(() => {});
@@ -104,10 +107,6 @@ class Helpers {
       one.listen((message) => (message.failed === undefined ? resolve() : failed(message.failed)), failed);
     });
     one.ready.catch(() => {});
-  }
-
-  get count() {
-    return this.#threads.length;
   }
 
   /** Lends them to the model of an instance. */
