@@ -93,6 +93,8 @@ def _web_model_impl(ctx):
     arguments.add("--model_name", ctx.attr.crate_name)
     arguments.add("--target", "web")
     arguments.add("--quiet")
+    if ctx.attr.web_threads:
+        arguments.add("--web_threads")
     arguments.add_all(ctx.attr.flags)
     inputs = [ctx.file.model] + ctx.files.custom_objects + ctx.files.custom_op_files
     for file in ctx.files.custom_objects:
@@ -131,6 +133,7 @@ rm -rf "$folder.all"
 _web_model = rule(
     implementation = _web_model_impl,
     attrs = _ATTRS | {
+        "web_threads": attr.bool(),
         "_program": attr.label(
             default = "//converters/tf:tf2rust",
             executable = True,
@@ -168,6 +171,7 @@ def rust_model(
         custom_ops = {},
         custom_op_files = [],
         web = False,
+        web_threads = False,
         **kwargs):
     """Makes a `rust_library` of a model, a test `<name>_test` and a program `<name>_bench`.
 
@@ -187,6 +191,7 @@ def rust_model(
       custom_ops: Python modules of operators of your own, each with its name: `domain::Name`.
       custom_op_files: what they need beside them, such as their Rust files.
       web: whether there is an npm package.
+      web_threads: whether the package also has modules that compute with several threads.
       **kwargs: as for `rust_library`.
     """
     crate = crate_name or name
@@ -256,4 +261,5 @@ def rust_model(
             recorded = features,
             tags = ["manual"],
             visibility = kwargs.get("visibility"),
+            web_threads = web_threads,
         )

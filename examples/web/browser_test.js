@@ -67,6 +67,28 @@ try {
   compare("worker", (await worker.predict({ image })).digit);
   worker.dispose();
 
+  // Two threads where the page is isolated, and one elsewhere.
+  const isolated = globalThis.crossOriginIsolated;
+  const threads = isolated ? 2 : "auto";
+  const many = new Float32Array(50 * image.length).map((_, i) => image[i % image.length]);
+  const alone = await Mnist.load({ threads: 1 });
+  const helped = await Mnist.load({ threads });
+  const expected = alone.predict({ image: many }).digit;
+  const same = (found) => found.every((value, i) => Math.abs(value - expected[i]) <= tolerance);
+  check(alone.threads === 1 && helped.threads === (isolated ? 2 : 1), `${helped.threads} threads`);
+  check(same(helped.predict({ image: many }).digit), "threads: other outputs");
+  compare("threads", helped.predict({ image }).digit);
+  const before = helped.memoryBytes;
+  for (let i = 0; i < 1000; i++) helped.predict({ image: many });
+  check(helped.memoryBytes === before, `threads: memory grew to ${helped.memoryBytes}`);
+  helped.dispose();
+  await refused("disposed", () => helped.predict({ image }));
+  const helpedWorker = await Mnist.loadInWorker({ threads });
+  check(helpedWorker.threads === (isolated ? 2 : 1), `${helpedWorker.threads} threads in a worker`);
+  check(same((await helpedWorker.predict({ image: many })).digit), "threads in a worker: other outputs");
+  helpedWorker.dispose();
+  await refused(isolated ? "input" : "unsupported", () => Mnist.load({ threads: isolated ? 17 : 2 }));
+
   const bytes = new Uint8Array(await (await fetch("/mnist/mnist.wasm")).arrayBuffer());
   await refused("module", () => Mnist.load({ wasm: bytes.subarray(0, bytes.length / 2) }));
   await refused("fetch", () => Mnist.load({ wasm: "/mnist/nothing.wasm" }));
@@ -82,6 +104,8 @@ try {
   compare("shapes", seeing.predict({ image: Float32Array.from(pictures) }).kind, shapes);
 
   const digit = await opened("/");
+  const shown = Number(digit.getElementById("threads").textContent);
+  check(shown === (isolated ? Math.min(4, navigator.hardwareConcurrency) : 1), `the page shows ${shown} threads`);
   const pad = digit.getElementById("pad");
   const press = (key, shiftKey) => pad.dispatchEvent(
     new digit.defaultView.KeyboardEvent("keydown", { key, shiftKey, bubbles: true }));
@@ -131,4 +155,4 @@ try {
 } catch (err) {
   failures.push(err.stack);
 }
-await fetch("/result", { method: "POST", body: JSON.stringify({ checks, failures }) });
+await fetch("/result", { method: "POST", body: JSON.stringify({ checks, failures, isolated: globalThis.crossOriginIsolated }) });

@@ -38,6 +38,13 @@ class _Handler(serve.Handler):
     found: ClassVar[dict[str, object]] = {}
     done = threading.Event()
 
+    @classmethod
+    def begin(cls, isolated: bool) -> None:
+        """Forgets what was found; the page may then share memory with threads, or may not."""
+        cls.found = {}
+        cls.done.clear()
+        cls.isolation = serve.Handler.isolation if isolated else {}
+
     def log_message(self, format: str, *args: object) -> None:
         """Says nothing."""
 
@@ -140,7 +147,9 @@ def _browser() -> str:
     return found
 
 
-def test_page_computes_what_keras_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("isolated", [True, False])
+def test_page_computes_what_keras_does(isolated: bool, tmp_path: Path) -> None:
+    _Handler.begin(isolated)
     with _served() as port:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
         _write_tone(tmp_path / "tone.wav")
@@ -159,4 +168,5 @@ def test_page_computes_what_keras_does(tmp_path: Path) -> None:
             browser.terminate()
     assert answered, f"the page said nothing in {_SECONDS} s"
     assert _Handler.found["failures"] == []
-    assert _Handler.found["checks"] == 40
+    assert _Handler.found["isolated"] == isolated
+    assert _Handler.found["checks"] == 50

@@ -1,5 +1,9 @@
 // What the pages share: rows with bars, and how long the model took to load and to answer.
 
+// ?threads=1 compares.
+const asked = Number(new URLSearchParams(globalThis.location.search).get("threads"));
+const threads = asked || "auto";
+
 export const element = (id) => document.getElementById(id);
 
 const REPEATS = 20;
@@ -26,13 +30,14 @@ export function bars(labels, wide = false) {
   };
 }
 
-/** Loads a model and shows its bytes and time; a failure becomes a sentence, and `null`. */
+/** Loads a model and shows its bytes, threads and time; a failure becomes a sentence, and `null`. */
 export async function load(Model) {
   try {
     const start = performance.now();
     let bytes = 0;
-    const model = await Model.load({ onProgress: ({ loaded }) => { bytes = loaded; } });
+    const model = await Model.load({ threads, onProgress: ({ loaded }) => { bytes = loaded; } });
     element("start").textContent = `${(performance.now() - start).toFixed(0)} ms`;
+    element("threads").textContent = String(model.threads);
     element("bytes").textContent = bytes.toLocaleString("en");
     return model;
   } catch (err) {

@@ -6,7 +6,12 @@ use std::sync::Mutex;
 use crate::bytes::AlignedBytes;
 use crate::error::Result;
 use crate::kernels::base::parallel::{Parallel, Serial};
-use crate::kernels::base::threads::ThreadPool;
+
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+type Pool = crate::kernels::base::threads::ThreadPool;
+/// Where std has no threads, a host may lend some.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+type Pool = crate::kernels::base::helpers::Helpers;
 
 /// The memory of a call. It serves one call at a time, and any number one after the other.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +45,7 @@ impl Workspace {
 /// Threads, and the workspace of the last call.
 #[derive(Default)]
 pub struct Engine {
-    threads: Option<ThreadPool>,
+    threads: Option<Pool>,
     spare: Mutex<Option<Workspace>>,
 }
 
@@ -64,7 +69,7 @@ impl fmt::Debug for Engine {
 impl Engine {
     /// Uses so many threads, the caller's among them; 1 uses no other.
     pub fn set_threads(&mut self, threads: usize) {
-        self.threads = (threads > 1).then(|| ThreadPool::new(threads));
+        self.threads = (threads > 1).then(|| Pool::new(threads));
     }
 
     /// The threads.

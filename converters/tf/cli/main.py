@@ -87,6 +87,12 @@ _TARGET = flags.DEFINE_enum_class(
     Target,
     "what to write: web adds an npm package in the folder web, compiled by an installed rustc",
 )
+_THREADS = flags.DEFINE_bool(
+    "web_threads",
+    False,
+    "for --target=web: also write modules that compute with several threads, where a page or node"
+    " can share memory between them",
+)
 _RUNTIME = flags.DEFINE_enum_class(
     "runtime", RuntimeMode.INCLUDE, RuntimeMode, "whether the runtime comes as source or as a crate"
 )
@@ -238,6 +244,9 @@ def _convert() -> int:
     linked = _RUNTIME.value is RuntimeMode.CRATE
     if _RUNTIME_FROM.value and not linked:
         raise UsageError(Problem("--runtime_from", "only --runtime=crate depends on a crate"))
+    if _THREADS.value and _TARGET.value is not Target.WEB:
+        what = "only npm packages have modules for threads; a crate has with_threads"
+        raise UsageError(Problem("--web_threads", what, "add --target=web"))
     compiler = _web_compiler() if _TARGET.value is Target.WEB else None
     model = Path(_MODEL.value)
     shapes = parse_shapes(_SHAPE.value)
@@ -255,6 +264,7 @@ def _convert() -> int:
         binary=_BINARY.value,
         states=parse_states(_STATE.value),
         most=parse_most(_MOST.value),
+        web_threads=_THREADS.value,
     )
     _progress("start TensorFlow")
     with _silent():

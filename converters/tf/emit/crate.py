@@ -67,6 +67,8 @@ _OPEN = frozenset(["shapes::Array", "shapes::Extent", "shapes::Open", "shapes::V
 _OPEN_NO_STD = frozenset(["shapes::Extent", "shapes::Held", "shapes::Open", "shapes::View"])
 _SUMS = frozenset(["shapes::Size", "shapes::agree"])
 _NOT_OPEN = frozenset(["bytes::filled", "dtype::DType", "ports::examples"])
+# What the wrapper of a web package calls for threads of its host.
+_HELPERS = ("fail", "failed", "jobs", "serve", "set_waker")
 # What the functions of blocks name.
 _BLOCKS = frozenset(["error::Error", "memory::Memory"])
 
@@ -303,7 +305,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "m": _model_values(text, deliver),
         "std": std,
         "custom": bool(_own_modules(graph)),
-        "public": _public(std, text.binary is not None, text.opened is not None),
+        "public": _public(std, text, options.web_threads),
         "open": text.opened and text.opened.view(),
         "linked": options.runtime is RuntimeMode.CRATE,
         "runtime_place": options.runtime_place.toml(),
@@ -459,15 +461,18 @@ def _depends(options: Options) -> str:
     return f"It depends on the crate{'s' if len(names) > 1 else ''} {' and '.join(names)}."
 
 
-def _public(std: bool, binary: bool, opened: bool) -> dict[str, Sequence[str]]:
+def _public(std: bool, text: ModelText, helped: bool) -> dict[str, Sequence[str]]:
     """Returns the types of the runtime that users of the crate see, by module."""
     public: dict[str, Sequence[str]] = {"error": ["Error"]}
+    opened = text.opened is not None
     if opened:
         public["error"] = ["Error", "Wanted"]
         public["shapes"] = ["Array" if std else "Held", "View"]
     if not std:
         return public if opened else {"dtype": ["DType"], **public}
-    if binary:
+    if helped:
+        public["kernels::base::helpers"] = list(_HELPERS)
+    if text.binary is not None:
         public["confidence"] = ["BinaryModelResult", "Confidence", "ScanPrediction", "Thresholds"]
     return {"engine": ["Workspace"], **public, "ports": ["Port"]}
 

@@ -68,6 +68,8 @@ class Options:
         thresholds: Content of `thresholds.json`, or nothing for the stub.
         states: Pairs of an input and the output that it is in the next step.
         most: Open dimensions of a crate without std, each with the most that it may be.
+        web_threads: Whether a host of WebAssembly may lend threads, which the crate's wrapper
+            then needs functions for.
         from_environment: Whether the compiler finds the weights and the thresholds by the
             environment variables `MODEL_WEIGHTS` and `MODEL_THRESHOLDS`, and not in the folder.
     """
@@ -87,6 +89,7 @@ class Options:
     thresholds: str = ""
     states: tuple[tuple[str, str], ...] = ()
     most: tuple[tuple[str, int], ...] = ()
+    web_threads: bool = False
     from_environment: bool = False
 
     def weights_for(self, size: int) -> WeightsMode:

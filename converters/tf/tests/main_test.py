@@ -205,6 +205,13 @@ def test_wrong_usage(tmp_path: Path, arguments: list[str], code: int, what: str)
     assert what in done.stderr
 
 
+def test_threads_are_those_of_an_npm_package(model: Path, tmp_path: Path) -> None:
+    done = _run("--path_to_tf_model", model, "--path_to_save", tmp_path / "out", "--web_threads")
+    assert done.returncode == 2
+    assert "--web_threads: only npm packages have modules for threads" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_folders_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")

@@ -15,10 +15,48 @@ from tools.codegen.conversion import Problem, UsageError
 from tools.codegen.folder import replace_folder
 
 TARGET = "wasm32-unknown-unknown"
-# The features of the processor that each build may use.
-FEATURES = {"simd": "+simd128", "relaxed": "+simd128,+relaxed-simd"}
 _EDITION = "2024"
 _OPTIMIZED = ("-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort")
+# What the wrapper has for the threads of a host: a feature of its crate.
+_FEATURE = ('--check-cfg=cfg(feature,values("threads"))',)
+_WITH_FEATURE = (*_FEATURE, '--cfg=feature="threads"')
+# Memory that the host makes, of up to 4 GiB, and whose instances have a stack each. The library
+# with the compiler's own functions says that it has no atomic instructions; it needs none.
+LINK_SHARED = (
+    "--import-memory",
+    "--shared-memory",
+    f"--max-memory={1 << 32}",
+    "--export=__stack_pointer",
+    "--no-check-features",
+)
+
+
+@dataclass(frozen=True)
+class Build:
+    """A module of a package.
+
+    Attributes:
+        name: Its name in the package's description.
+        features: What of the processor it may use.
+        threads: Whether a host may run it in several threads on one memory.
+    """
+
+    name: str
+    features: str
+    threads: bool = False
+
+    @property
+    def suffix(self) -> str:
+        """What the name of its file has before `.wasm`."""
+        return "" if self.name == "simd" else f".{self.name}"
+
+
+_ATOMICS = "+atomics,+bulk-memory,+mutable-globals"
+BUILDS = (Build("simd", "+simd128"), Build("relaxed", "+simd128,+relaxed-simd"))
+THREADED = (
+    Build("threads", f"+simd128,{_ATOMICS}", threads=True),
+    Build("threads-relaxed", f"+simd128,+relaxed-simd,{_ATOMICS}", threads=True),
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +108,7 @@ def compile_modules(
     name: str,
     crate: Mapping[str, bytes],
     wrapper: bytes,
+    threads: bool,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, bytes]:
     """Returns the modules by the names of their builds.
@@ -79,32 +118,34 @@ def compile_modules(
         name: Name of the crate.
         crate: Its files.
         wrapper: The crate with the exported functions, one file.
+        threads: Whether there are also modules that a host may run in several threads.
         progress: Called with what is done next.
 
     Raises:
         UsageError: rustc fails, such as for lack of memory.
     """
-    progress("compile WebAssembly, in two builds")
+    builds = (*BUILDS, *THREADED) if threads else BUILDS
+    progress(f"compile WebAssembly, in {len(builds)} builds")
     with tempfile.TemporaryDirectory(prefix="tf2rust-web-") as folder:
         root = Path(folder)
         replace_folder(root / "model", crate)
         (root / "web.rs").write_bytes(wrapper)
 
-        def one(build: str) -> tuple[str, bytes]:
-            return build, _module(compiler, name, root, build)
+        def one(build: Build) -> tuple[str, bytes]:
+            return build.name, _module(compiler, name, root, build)
 
         with ThreadPoolExecutor(2) as pool:
-            return dict(pool.map(one, FEATURES))
+            return dict(pool.map(one, builds))
 
 
-def _module(compiler: Compiler, name: str, root: Path, build: str) -> bytes:
-    out = root / build
+def _module(compiler: Compiler, name: str, root: Path, build: Build) -> bytes:
+    out = root / build.name
     out.mkdir()
     common = [
         compiler.rustc,
         f"--edition={_EDITION}",
         f"--target={TARGET}",
-        f"-Ctarget-feature={FEATURES[build]}",
+        f"-Ctarget-feature={build.features}",
         *_OPTIMIZED,
         # Panics name files; without this they would name this folder.
         f"--remap-path-prefix={root}=",
@@ -132,6 +173,8 @@ def _module(compiler: Compiler, name: str, root: Path, build: str) -> bytes:
             "-Clto=fat",
             "-Cstrip=symbols",
             f"--extern={name}={library}",
+            *(_WITH_FEATURE if build.threads else _FEATURE),
+            *(f"-Clink-arg={flag}" for flag in (LINK_SHARED if build.threads else ())),
             f"-o{module}",
             str(root / "web.rs"),
         ],

@@ -15,14 +15,15 @@ import numpy as np
 from converters.tf.emit.model import ModelText
 from converters.tf.emit.options import Options, WeightsMode
 from converters.tf.emit.port_text import TEXT, PortText
-from converters.tf.web.compile import Compiler, compile_modules
+from converters.tf.web.compile import BUILDS, LINK_SHARED, THREADED, Compiler, compile_modules
+from converters.tf.web.memory import imported_pages
 from tools.codegen.conversion import Problem, UsageError
 from tools.codegen.names import KEYWORDS
 from tools.codegen.render import environment, render
 from tools.codegen.rust import c_comment, check_one_line, one_line
 
 _TEMPLATES = Path(__file__).parent.parent / "templates" / "web"
-_RUNTIME = ("engine.js", "worker.js", "model.js")
+_RUNTIME = ("common.js", "threads.js", "engine.js", "worker.js", "model.js")
 """The parts of `runtime.js`, which is one module: each may name what those before it define."""
 
 _TEXTS = {
@@ -134,7 +135,8 @@ def web_files(
     prefix = "rust_generated_code/"
     crate = {p.removeprefix(prefix): c for p, c in files.items() if p.startswith(prefix)}
     wrapper = rust_files(text, options)["rust/src/lib.rs"]
-    modules = compile_modules(compiler, text.crate, crate, wrapper, progress)
+    threads = options.web_threads
+    modules = compile_modules(compiler, text.crate, crate, wrapper, threads, progress)
     package = package_files(text, options, modules, crate)
     return {f"web/{path}": content for path, content in package.items()}
 
@@ -150,13 +152,18 @@ def package_files(
     Args:
         text: The model as it was emitted.
         options: How its crate is.
-        modules: The compiled modules, `simd` and `relaxed`.
+        modules: The compiled modules by the names of their builds.
         crate: The files of the model's crate.
     """
     env = environment(_TEMPLATES, check_one_line)
-    values = _values(text, options)
+    pages = [imported_pages(modules[build.name]) for build in THREADED if build.name in modules]
+    values = {**_values(text, options), "pages": max(pages, default=0)}
     name = str(values["package"])
-    binary = {f"{name}.wasm": modules["simd"], f"{name}.relaxed.wasm": modules["relaxed"]}
+    binary = {
+        f"{name}{build.suffix}.wasm": modules[build.name]
+        for build in (*BUILDS, *THREADED)
+        if build.name in modules
+    }
     if not values["embed"]:
         binary[f"{name}.weights"] = crate["model/model_weights.bin"]
     files = {path: render(env, template, values).encode() for path, template in _TEXTS.items()}
@@ -191,6 +198,8 @@ def _values(text: ModelText, options: Options) -> dict[str, object]:
         "interface": json.dumps({**description, "id": number}),
         "id": number,
         "embed": embeds(options, len(text.weights.content)),
+        "threads": options.web_threads,
+        "link_flags": " ".join(f"-C link-arg={flag}" for flag in LINK_SHARED),
     }
 
 

@@ -15,6 +15,7 @@ use std::vec::Vec;
 
 use self::place::{NOWHERE, Place};
 use crate::base::parallel::Parallel;
+use crate::base::tasks::Tasks;
 
 mod place;
 #[cfg(test)]
@@ -97,10 +98,10 @@ std::thread_local! {
     static IN_TASK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A range of tasks, first and end in one word, on a cache line of its own.
+/// What a thread looks at, on a cache line of its own.
 #[repr(align(128))]
 struct Part {
-    tasks: AtomicU64,
+    tasks: Tasks,
     /// The processor on which the thread began to look for jobs.
     place: AtomicU32,
     /// Whether it sleeps, or is about to.
@@ -110,37 +111,10 @@ struct Part {
 impl Part {
     const fn new() -> Self {
         Self {
-            tasks: AtomicU64::new(0),
+            tasks: Tasks::new(),
             place: AtomicU32::new(NOWHERE),
             asleep: AtomicBool::new(false),
         }
-    }
-
-    /// Tasks that nobody has begun.
-    fn left(&self) -> u32 {
-        let word = self.tasks.load(Ordering::Relaxed);
-        ((word >> 32) as u32).saturating_sub(word as u32)
-    }
-
-    fn set(&self, first: u32, end: u32) {
-        let word = u64::from(first) | u64::from(end) << 32;
-        self.tasks.store(word, Ordering::Relaxed);
-    }
-
-    /// Takes a task: the owner from the front, others from the back.
-    fn take(&self, owner: bool) -> Option<usize> {
-        let mut task = 0;
-        let taken = self
-            .tasks
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
-                let (first, end) = (word & u64::from(u32::MAX), word >> 32);
-                if first >= end {
-                    return None;
-                }
-                task = if owner { first } else { end - 1 };
-                Some(if owner { word + 1 } else { word - (1 << 32) })
-            });
-        taken.is_ok().then_some(task as usize)
     }
 }
 
@@ -165,7 +139,7 @@ impl Job<'_> {
         let (others, own) = parts.split_at(index.min(parts.len()));
         for (i, part) in own.iter().chain(others).enumerate() {
             while go_on()
-                && let Some(task) = part.take(i == 0)
+                && let Some(task) = part.tasks.take(i == 0)
             {
                 self.call(task);
             }
@@ -247,9 +221,8 @@ impl ThreadPool {
     fn share(&self, job: &Job<'_>, tasks: u32, crew: &mut Crew) {
         let shared = &*self.shared;
         let threads = self.threads().min(tasks as usize);
-        let share = |index: usize| (u64::from(tasks) * index as u64 / threads as u64) as u32;
         for (index, part) in shared.parts.iter().enumerate() {
-            part.set(share(index.min(threads)), share((index + 1).min(threads)));
+            part.tasks.give(tasks, index, threads);
         }
         // The lifetime alone changes; workers get the pointer as a shared reference.
         let pointer = core::ptr::from_ref(job).cast::<Job<'static>>();
@@ -299,7 +272,7 @@ impl ThreadPool {
         let parts = &*self.shared.parts;
         let mut repays = false;
         job.share(0, parts, || {
-            let left = parts.iter().map(Part::left).sum::<u32>();
+            let left = parts.iter().map(|part| part.tasks.left()).sum::<u32>();
             let begun = tasks.saturating_sub(left);
             let rest = if begun == 0 {
                 Duration::ZERO

@@ -40,7 +40,7 @@ def prepare(entry: Entry, folder: Path) -> None:
     frozen = frozen_graph(model, x)
     _try(missing, "onnxruntime-web", lambda: _write_onnx(graph, folder))
     _try(missing, "tfjs", lambda: _write_tfjs(frozen, folder))
-    options = Options("bench", "zoo.py")
+    options = Options("bench", "zoo.py", web_threads=True)
     text = model_text(graph, options)
     features = Features(
         {graph.inputs[0].name: x}, {graph.outputs[0].name: expected.astype(np.float32)}

@@ -1,4 +1,4 @@
-// Times a model in node: `node time.mjs FOLDER PEERS MODE WHO...`.
+// Times a model in node: `node time.mjs FOLDER PEERS THREADS MODE WHO...`.
 //
 // MODE is `first`: prints the milliseconds from before the implementation is imported until its
 // first result is there; or `rounds=N,seconds=S`: all implementations take turns in this process.
@@ -9,7 +9,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [folder, peers, mode, ...who] = process.argv.slice(2);
+const [folder, peers, count, mode, ...who] = process.argv.slice(2);
+const threads = Number(count);
 const facts = JSON.parse(readFileSync(join(folder, "facts.json")));
 const bytes = (name) => readFileSync(join(folder, name));
 const array = (name, Type) => new Type(new Uint8Array(bytes(name)).buffer);
@@ -20,14 +21,14 @@ const require = createRequire(join(peers, "node_modules/"));
 const loaders = {
   async ours() {
     const { Bench } = await import(pathToFileURL(join(folder, "web/index.js")));
-    const model = await Bench.load();
+    const model = await Bench.load({ threads });
     const given = { [Bench.inputs[0].name]: input };
     const [{ name }] = Bench.outputs;
     return async () => model.predict(given)[name];
   },
   async "onnxruntime-web"() {
     const ort = require("onnxruntime-web");
-    ort.env.wasm.numThreads = 1;
+    ort.env.wasm.numThreads = threads;
     const session = await ort.InferenceSession.create(new Uint8Array(bytes("model.onnx")));
     const given = { [session.inputNames[0]]: new ort.Tensor(facts.dtype, input, facts.shape) };
     const [name] = session.outputNames;
@@ -38,7 +39,7 @@ const loaders = {
     const { loadGraphModel } = require("@tensorflow/tfjs-converter");
     const { setWasmPaths, setThreadsCount } = require("@tensorflow/tfjs-backend-wasm");
     setWasmPaths(join(peers, "node_modules/@tensorflow/tfjs-backend-wasm/dist/"));
-    setThreadsCount(1);
+    setThreadsCount(threads);
     await tf.setBackend("wasm");
     const { modelTopology, weightSpecs, ...names } = JSON.parse(bytes("tfjs.json"));
     const weightData = new Uint8Array(bytes("tfjs.bin")).buffer;

@@ -1,9 +1,10 @@
 """Compares npm packages that tf2rust writes with onnxruntime-web and tfjs, in node.
 
-One thread, batch 1, float32, random weights. All implementations of a model are in one process and
-take turns. The peers are what `npm install onnxruntime-web @tensorflow/tfjs
-@tensorflow/tfjs-backend-wasm` puts into a folder, which `--peers` names; one that is not there is
-left out. Needs a Rust with `rustup target add wasm32-unknown-unknown`.
+Batch 1, float32, random weights, with one thread or `--threads`; tfjs has one in node. All
+implementations of a model are in one process and take turns. The peers are what `npm install
+onnxruntime-web @tensorflow/tfjs @tensorflow/tfjs-backend-wasm` puts into a folder, which `--peers`
+names; one that is not there is left out. Needs a Rust with `rustup target add
+wasm32-unknown-unknown`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tests.bench.models.zoo import ZOO
 _PEERS = flags.DEFINE_string("peers", None, "Folder with the node_modules of the peers.")
 _ROUNDS = flags.DEFINE_integer("rounds", 9, "Rounds of calls per model.", lower_bound=3)
 _SECONDS = flags.DEFINE_float("round_seconds", 0.15, "Time of a round of one, about.")
+_THREADS = flags.DEFINE_integer("threads", 1, "Threads of each.", 1, 16)
 _STARTS = flags.DEFINE_integer("starts", 5, "Processes for the time of the first result.")
 _ONLY = flags.DEFINE_list("only", [], "Measure only models whose names hold one of these texts.")
 _FOLDER = flags.DEFINE_string("folder", "", "Keep the prepared models here, and use those here.")
@@ -96,7 +98,8 @@ def _node() -> str:
 def _ask(folder: Path, mode: str, who: Sequence[str]) -> dict[str, Any]:
     script = Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", ".")) / "tests/bench/browser/time.mjs"
     peers = _peers() or folder
-    command = [_node(), str(script.absolute()), str(folder.absolute()), str(peers), mode, *who]
+    command = [_node(), str(script.absolute()), str(folder.absolute()), str(peers)]
+    command += [str(_THREADS.value), mode, *who]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         last = [line for line in done.stderr.splitlines() if "Error" in line]
@@ -115,7 +118,8 @@ def _present() -> list[str]:
     peers = _peers()
     names = [OURS]
     for name, (package, _) in _LOADED.items():
-        if peers and (peers / "node_modules" / package).is_dir():
+        alone = name == "tfjs" and _THREADS.value > 1
+        if peers and not alone and (peers / "node_modules" / package).is_dir():
             names.append(name)
     return names
 
@@ -124,7 +128,8 @@ def _versions() -> str:
     peers = _peers()
     node = subprocess.run([_node(), "--version"], capture_output=True, text=True, check=True)
     found = [f"node {node.stdout.strip()}"]
-    for name, (package, _) in _LOADED.items():
+    for name in _present()[1:]:
+        package, _ = _LOADED[name]
         file = peers / "node_modules" / package / "package.json" if peers else None
         if file and file.is_file():
             found.append(f"{name} {json.loads(file.read_text('utf-8'))['version']}")
@@ -134,7 +139,8 @@ def _versions() -> str:
 def _loaded(name: str, folder: Path) -> tuple[int, int]:
     if name == OURS:
         web = folder / "web"
-        files = [web / "index.js", web / "runtime.js", *web.glob("*.relaxed.wasm")]
+        module = "*.threads-relaxed.wasm" if _THREADS.value > 1 else "*.relaxed.wasm"
+        files = [web / "index.js", web / "runtime.js", *web.glob(module)]
         files += web.glob("*.weights")
     else:
         peers = _peers()
@@ -203,14 +209,19 @@ def _table(rows: Sequence[Row], title: str, cells: Any, ratio: Any) -> list[str]
 
 def page(rows: Sequence[Row]) -> str:
     """Returns the page."""
+    several = _THREADS.value > 1
+    threads = f"{_THREADS.value} threads" if several else "One thread"
     lines = [
-        "# npm packages against onnxruntime-web and tfjs",
+        f"# npm packages against onnxruntime-web, {threads}"
+        if several
+        else "# npm packages against onnxruntime-web and tfjs",
         "",
         f"Written on {datetime.date.today()} by",
-        f"`tools/bazel run //tests/bench:web -- --peers FOLDER --write {_WRITE.value}`,",
+        f"`tools/bazel run //tests/bench:web -- --peers FOLDER"
+        f"{f' --threads {_THREADS.value}' if several else ''} --write {_WRITE.value}`,",
         f"on {processor()}, with {_versions()}.",
         "",
-        "One thread, batch 1, float32, random weights. All implementations of a model are in one",
+        f"{threads}, batch 1, float32, random weights. All implementations of a model are in one",
         "process of node and take turns; each result was compared with Keras' before. A ratio is",
         "the peer's over ours: above 1, ours is faster or smaller; below 1 it is in bold.",
     ]

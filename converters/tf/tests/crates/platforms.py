@@ -77,6 +77,9 @@ without std, by the target's features.
 
 [Another page](performance/arm.md) says what NEON gains.
 
+WebAssembly has threads where its host lends them: [npm packages](tf2rust/web.md#threads) have
+modules for that. In other programs there, `with_threads` computes with one.
+
 | system | target of rustc | crates | tests run on | seconds |
 |---|---|---|---|---|
 {rows}

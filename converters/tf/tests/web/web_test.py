@@ -17,9 +17,10 @@ from converters.tf.emit.crate import crate_files
 from converters.tf.emit.model import model_text
 from converters.tf.emit.options import Options, WeightsMode
 from converters.tf.tests.crates import graphs
-from converters.tf.tests.crates.crates import program, recorded, rustfmt, write
+from converters.tf.tests.crates.crates import EXAMPLES, program, recorded, rustfmt, write
 from converters.tf.web import package
 from converters.tf.web.compile import Compiler, find_compiler
+from converters.tf.web.memory import imported_pages
 from tools.codegen.conversion import UsageError
 
 HERE = Path(__file__).parent
@@ -52,10 +53,10 @@ def _node(*arguments: str, cwd: Path) -> str:
 
 
 def _package(
-    graph: ir.Graph, options: Options, compiler: Compiler, folder: Path
+    graph: ir.Graph, options: Options, compiler: Compiler, folder: Path, examples: int = EXAMPLES
 ) -> dict[str, bytes]:
     text = model_text(graph, options)
-    crate = crate_files(text, graph, options, recorded(graph), rustfmt())
+    crate = crate_files(text, graph, options, recorded(graph, examples), rustfmt())
     files = {f"rust_generated_code/{path}": content for path, content in crate.items()}
     files = package.web_files(text, options, files, compiler)
     write(files, folder)
@@ -73,6 +74,28 @@ def _types() -> ir.Graph:
     s.op(ir.Select(), [keep, x, row], (b, 3), name="chosen")
     s.op(ir.Binary(ir.BinaryKind.ADD), [count, count], (b, 3), graphs.I64, name="twice")
     s.op(ir.Binary(ir.BinaryKind.MUL), [x, row], (b, 3), name="*/ class")
+    return s.graph()
+
+
+def _shared() -> ir.Graph:
+    """Returns a graph whose kernels share their work between threads, also in rounds."""
+    s = graphs.Sketch("shared")
+    b, relu = graphs.B, ir.RELU
+    x = s.input("image", (b, 24, 24, 8))
+    around = ((1, 1), (1, 1))
+    conv = [x, s.weight(3, 3, 8, 32), s.weight(32)]
+    y = s.op(ir.Conv((1, 1), (1, 1), around, 1, relu), conv, (b, 24, 24, 32))
+    y = s.op(ir.Conv((2, 2), (1, 1), around), [y, s.weight(3, 3, 32, 8)], (b, 12, 12, 8))
+    y = s.op(ir.Reshape(), [y], (b, 1152))
+    y = s.op(ir.Dense(relu), [y, s.weight(1152, 300), s.weight(300)], (b, 300))
+    s.op(ir.Softmax(), [y], (b, 300), name="row")
+    t, units = 12, 128
+    steps = s.input("steps", (b, t, 16))
+    lstm = [s.weight(16, 4 * units), s.weight(units, 4 * units), s.weight(4 * units)]
+    shapes: list[ir.Shape] = [(b, t, units), (b, units), (b, units)]
+    s.ops(ir.Lstm(False, False), [steps, *lstm, None, None, None], shapes, name="lstm")
+    wanted = ("row", "lstm_0")
+    s.outputs[:] = [port for port in s.outputs if port.name in wanted]
     return s.graph()
 
 
@@ -100,9 +123,33 @@ def test_failures_are_sentences(compiler: Compiler, tmp_path: Path) -> None:
     _node(str((HERE / "failures.mjs").absolute()), str(tmp_path), cwd=tmp_path)
 
 
+def test_threads_compute_what_one_does(compiler: Compiler, tmp_path: Path) -> None:
+    options = Options("net", "net.keras", web_threads=True, tolerance=1e-3)
+    files = _package(_shared(), options, compiler, tmp_path / "threads", examples=1)
+    assert b"pages: " in files["web/index.js"]
+    told = _node("--test", "--test-reporter=tap", cwd=tmp_path / "threads/web")
+    assert "# pass 7" in told, told
+    assert "# skipped 0" in told, told
+    in_file = replace(options, weights=WeightsMode.FILE)
+    _package(_shared(), in_file, compiler, tmp_path / "file", examples=1)
+    _package(graphs.mlp(), replace(options, web_threads=False), compiler, tmp_path / "plain")
+    _node(str((HERE / "threads.mjs").absolute()), str(tmp_path), cwd=tmp_path)
+
+
+def test_pages_of_memory_that_a_module_imports() -> None:
+    head = b"\0asm\1\0\0\0"
+    types = b"\x01\x04\x01\x60\x00\x00"
+    imports = b"\x02\x15\x02\x03env\x04wake\x00\x00\x03env\x01m\x02\x03\x81\x02\x90\x10"
+    assert imported_pages(head + types + imports) == 257
+    for wrong, why in ((b"", "not a"), (head + types, "no memory"), (head + imports[:9], "no mem")):
+        with pytest.raises(ValueError, match=why):
+            imported_pages(wrong)
+
+
 def test_modules_name_no_folder(compiler: Compiler, tmp_path: Path) -> None:
-    files = _package(graphs.mlp(), Options("net", "net.keras"), compiler, tmp_path)
-    for build in ("net.wasm", "net.relaxed.wasm"):
+    options = Options("net", "net.keras", web_threads=True)
+    files = _package(graphs.mlp(), options, compiler, tmp_path)
+    for build in ("net.wasm", "net.relaxed.wasm", "net.threads.wasm", "net.threads-relaxed.wasm"):
         assert b"/tmp" not in files[f"web/{build}"]
         assert b"tf2rust-web-" not in files[f"web/{build}"]
 

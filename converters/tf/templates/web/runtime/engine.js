@@ -1,5 +1,3 @@
-// Loads a model that tf2rust compiled to WebAssembly, and calls it.
-
 const ARRAYS = {
   bool: Uint8Array,
   f32: Float32Array,
@@ -18,19 +16,6 @@ const ARRAYS = {
 const HEAD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0];
 const SIMD = [...HEAD, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11];
 const RELAXED = [...HEAD, 10, 15, 1, 13, 0, 65, 0, 253, 15, 65, 0, 253, 15, 253, 128, 2, 11];
-
-// Keeps bundlers from looking for modules of node.
-const NODE = typeof process === "object" && process.versions?.node !== undefined;
-const nodeModule = (name) => import(/* webpackIgnore: true */ /* @vite-ignore */ `node:${name}`);
-
-/** Why a model can't be loaded or used; the message is a sentence for its reader. */
-class ModelError extends Error {
-  constructor(code, message, options) {
-    super(message, options);
-    this.name = "ModelError";
-    this.code = code;
-  }
-}
 
 function supports(bytes) {
   return typeof WebAssembly === "object" && WebAssembly.validate(new Uint8Array(bytes));
@@ -52,10 +37,6 @@ function build(wanted = "auto") {
     throw new ModelError("unsupported", "this browser has no relaxed SIMD in WebAssembly");
   }
   return wanted === "simd128" || !relaxed ? "simd" : "relaxed";
-}
-
-function shown(value) {
-  return typeof value === "string" ? JSON.stringify(value.slice(0, 80)) : String(value).slice(0, 80);
 }
 
 /** Fetches bytes, saying how many of how many have come. */
@@ -168,51 +149,92 @@ function checkNames(ports, values, role) {
   }
 }
 
+/** Starts a module, alone or on memory that it shares with helpers. */
+async function instance(module, pages) {
+  const imports = WebAssembly.Module.imports(module).map(({ name }) => name).sort().join();
+  const foreign = () => new ModelError("module", "the module is another model's; load the files of one package");
+  if (imports !== "" && imports !== "memory,wake") throw foreign();
+  const memory = imports ? sharedMemory(pages) : undefined;
+  let jobs;
+  const wake = () => Atomics.notify(jobs.words, jobs.index);
+  try {
+    const { exports } = await WebAssembly.instantiate(module, imports ? { env: { memory, wake } } : {});
+    if (memory && exports.thread_jobs) {
+      jobs = { words: new Int32Array(memory.buffer), index: (exports.thread_jobs() >>> 0) / 4 };
+    }
+    return { exports, memory: memory ?? exports.memory, shared: imports !== "", foreign };
+  } catch (err) {
+    throw new ModelError("module", `the module can't be started: ${err.message}`, { cause: err });
+  }
+}
+
 /** One instance of a module: a model with memory of its own. */
 class Engine {
   #exports;
+  #memory;
   #interface;
+  #helpers;
   #views = new Map();
 
-  constructor(description, exports) {
+  constructor(description, { exports, memory }, helpers) {
     this.#interface = description;
     this.#exports = exports;
+    this.#memory = memory;
+    this.#helpers = helpers;
   }
 
   static async load(description, files, options) {
+    const { threads = "auto" } = options;
     const chosen = build(options.simd);
+    const count = await threadCount(threads, files);
+    const helpers = count > 1 ? new Helpers(files, count - 1) : undefined;
+    try {
+      return await Engine.#loaded(description, files, options, { chosen, helpers });
+    } catch (err) {
+      helpers?.end();
+      const alone = helpers && threads === "auto" && err.code === "unsupported";
+      if (alone) return Engine.load(description, files, { ...options, threads: 1 });
+      throw err;
+    }
+  }
+
+  static async #loaded(description, files, options, { chosen, helpers }) {
+    const name = helpers ? { simd: "threads", relaxed: "threads-relaxed" }[chosen] : chosen;
     const count = counter(options.onProgress, files.weights ? 2 : 1);
     const [module, weights] = await Promise.all([
-      compiled(options.wasm ?? files[chosen], count(0)),
+      compiled(options.wasm ?? files[name], count(0)),
       files.weights ? bytesOf(options.weights ?? files.weights, count(1)) : null,
     ]);
-    const foreign = () => new ModelError("module", "the module is another model's; load the files of one package");
-    if (WebAssembly.Module.imports(module).length) throw foreign();
-    let exports;
-    try {
-      ({ exports } = await WebAssembly.instantiate(module, {}));
-    } catch (err) {
-      throw new ModelError("module", `the module can't be started: ${err.message}`, { cause: err });
-    }
+    const { foreign, shared, ...started } = await instance(module, files.pages);
+    const { exports, memory } = started;
     if (exports.model_id?.() >>> 0 !== description.id) throw foreign();
-    const engine = new Engine(description, exports);
+    if (helpers && !shared) throw new ModelError("unsupported", "the module computes with one thread");
+    const engine = new Engine(description, started, helpers);
     if (weights) {
       const place = engine.#call(() => exports.model_weights(weights.length));
       if (!place) throw new ModelError("weights", engine.#text());
-      new Uint8Array(exports.memory.buffer, place >>> 0, weights.length).set(weights);
+      new Uint8Array(memory.buffer, place >>> 0, weights.length).set(weights);
     }
+    if (shared) engine.#call(() => exports.model_threads(engine.threads));
     if (engine.#call(() => exports.model_start())) {
       throw new ModelError("weights", engine.#text());
     }
+    await helpers?.join(module, memory, exports);
     return engine;
   }
 
+  get threads() {
+    return 1 + (this.#helpers?.count ?? 0);
+  }
+
   get memoryBytes() {
-    return this.#exports?.memory.buffer.byteLength ?? 0;
+    return this.#memory?.buffer.byteLength ?? 0;
   }
 
   dispose() {
+    this.#helpers?.end();
     this.#exports = null;
+    this.#memory = null;
     this.#views.clear();
   }
 
@@ -220,6 +242,7 @@ class Engine {
   predict(inputs, outputs) {
     const exports = this.#exports;
     if (!exports) throw new ModelError("disposed", "the model was disposed; load it again");
+    if (this.#helpers?.failed !== undefined) throw this.#stopped(new Error(this.#helpers.failed));
     const ports = this.#interface;
     checkNames(ports.inputs, inputs, "input");
     const arrays = ports.inputs.map((port) => checked(port, inputs[port.name], "input"));
@@ -272,7 +295,7 @@ class Engine {
   /** A view of memory, made anew only where memory has moved. */
   #view(key, port, address, length) {
     const place = address >>> 0;
-    const { buffer } = this.#exports.memory;
+    const { buffer } = this.#memory;
     const known = this.#views.get(key);
     if (known?.buffer === buffer && known.byteOffset === place && known.length === length) return known;
     const view = new ARRAYS[port.dtype](buffer, place, length);
@@ -285,14 +308,21 @@ class Engine {
     try {
       return run();
     } catch (err) {
-      this.dispose();
-      const what = `the model stopped (${err.message}), most likely for lack of memory; load it again`;
-      throw new ModelError("run", what, { cause: err });
+      throw this.#stopped(err);
     }
   }
 
+  #stopped(err) {
+    const of = this.#helpers?.failed !== undefined || this.#exports?.model_broken?.() ? "a thread of the model" : "the model";
+    this.dispose();
+    const what = `${of} stopped (${err.message}), most likely for lack of memory; load it again`;
+    return new ModelError("run", what, { cause: err });
+  }
+
   #text() {
-    const { memory, model_error: place, model_error_len: length } = this.#exports;
-    return new TextDecoder().decode(new Uint8Array(memory.buffer, place() >>> 0, length()));
+    const { model_error: place, model_error_len: length } = this.#exports;
+    // A copy, because browsers decode no memory that is shared.
+    const bytes = new Uint8Array(this.#memory.buffer, place() >>> 0, length()).slice();
+    return new TextDecoder().decode(bytes);
   }
 }

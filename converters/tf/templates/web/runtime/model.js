@@ -13,6 +13,9 @@ function define(description, files) {
       guard(key);
       this.#remote = remote;
     }
+    get threads() {
+      return this.#remote.threads;
+    }
     predict(inputs) {
       return this.#remote.predict(inputs);
     }
@@ -37,6 +40,10 @@ function define(description, files) {
 
     static async loadInWorker(options = {}) {
       return new ModelWorker(secret, await Remote.load(files, options));
+    }
+
+    get threads() {
+      return this.#engine.threads;
     }
 
     get memoryBytes() {

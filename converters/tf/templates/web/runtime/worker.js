@@ -1,33 +1,10 @@
-/** A thread that serves a model, in a page or in node. */
-async function thread(files) {
-  if (typeof Worker === "function") {
-    const worker = files.worker();
-    return {
-      post: (message) => worker.postMessage(message),
-      listen: (heard, failed) => {
-        worker.onmessage = ({ data }) => heard(data);
-        worker.onerror = (event) => failed(event.message ?? "it can't be loaded");
-      },
-      end: () => worker.terminate(),
-    };
-  }
-  const { Worker: NodeWorker } = await nodeModule("worker_threads");
-  const worker = new NodeWorker(new URL("./worker.js", files.base));
-  return {
-    post: (message) => worker.postMessage(message),
-    listen: (heard, failed) => {
-      worker.on("message", heard);
-      worker.on("error", (err) => failed(err.message));
-    },
-    end: () => void worker.terminate(),
-  };
-}
-
 class Remote {
   #thread;
   #calls = new Map();
   #next = 0;
   #onProgress;
+  /** How many compute. */
+  threads = 1;
 
   static async load(files, options) {
     const { onProgress, ...others } = options;
@@ -42,7 +19,7 @@ class Remote {
       (why) => remote.#end(new ModelError("run", `the worker stopped: ${why}`)),
     );
     try {
-      await remote.#send({ load: others });
+      remote.threads = await remote.#send({ load: others });
     } catch (err) {
       remote.#end(err);
       throw err;
@@ -89,18 +66,20 @@ class Remote {
   }
 }
 
-/** Answers the messages of `Remote`, in a worker. */
+/** Answers the messages of `Remote`, or helps a model, in a worker. */
 async function serve(Model) {
   const port = typeof self === "object" && typeof self.postMessage === "function"
     ? self
     : (await nodeModule("worker_threads")).parentPort;
   let model;
-  const answer = async ({ id, load, predict }) => {
+  const answer = async ({ id, load, predict, help: lent }) => {
     try {
-      if (load) {
+      if (lent) {
+        await help(lent, port);
+      } else if (load) {
         const onProgress = (progress) => port.postMessage({ progress });
         model = await Model.load({ ...load, onProgress });
-        port.postMessage({ id });
+        port.postMessage({ id, result: model.threads });
       } else {
         const result = model.predict(predict);
         port.postMessage({ id, result }, Object.values(result).map((array) => array.buffer));
