@@ -30,10 +30,12 @@ class CratePlace:
             advice: Why the flag is needed, for the error.
 
         Raises:
-            UsageError: If the key is not one of Cargo's three, or there is no value.
+            UsageError: If the key is not one of Cargo's three, or there is no value, or one that
+                can't be printed.
         """
         key, _, value = text.partition("=")
-        if key not in ("path", "git", "version") or not value:
+        # TOML has no escape for some of what can't be printed, and UTF-8 no bytes.
+        if key not in ("path", "git", "version") or not value or not value.isprintable():
             found = f"found {text!r}" if text else "found nothing"
             what = f"expected path=FOLDER, git=URL or version=VERSION, {found}"
             raise UsageError(Problem(flag, what, advice))

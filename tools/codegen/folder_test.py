@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import shutil
@@ -11,13 +12,14 @@ from typing import Any
 
 import pytest
 
+from tools.codegen import folder
 from tools.codegen.conversion import UsageError
 from tools.codegen.folder import replace_folder
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    files = (p for p in folder.rglob("*") if p.is_file())
-    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
+def contents(root: Path) -> dict[str, bytes]:
+    files = (p for p in root.rglob("*") if p.is_file())
+    return {str(p.relative_to(root)): p.read_bytes() for p in files}
 
 
 def test_a_folder_holds_the_files_and_nothing_else(tmp_path: Path) -> None:
@@ -39,6 +41,15 @@ def test_what_was_there_stays_if_a_file_can_not_be_written(tmp_path: Path) -> No
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.fixture(params=["exchange", "renames"])
+def exchanges(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the system exchanges two names in one step; both are tried."""
+    found = bool(request.param == "exchange")
+    if not found:
+        monkeypatch.setattr(folder, "_exchanged", lambda *_: False)
+    return found
+
+
 @pytest.mark.parametrize("at", [0, 1])
 @pytest.mark.parametrize("before", [True, False])
 def test_what_was_there_stays_if_the_user_interrupts(
@@ -57,6 +68,7 @@ def test_what_was_there_stays_if_the_user_interrupts(
             raise KeyboardInterrupt
         return moved
 
+    monkeypatch.setattr(folder, "_exchanged", lambda *_: False)
     monkeypatch.setattr(Path, "rename", interrupted)
     with pytest.raises(KeyboardInterrupt):
         replace_folder(out, {"new": b"2"})
@@ -65,18 +77,24 @@ def test_what_was_there_stays_if_the_user_interrupts(
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
+class Dead(BaseException):
+    """The process ends."""
+
+
 class Disk:
     """Counts the calls that change files; from one of them on, they fail.
 
-    A disk that is full takes no more bytes and folders, and a broken one nothing.
+    A disk that is full takes no more bytes and folders, a broken one nothing, and a process that
+    is dead makes no more calls.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, full: bool) -> None:
-        self.left, self.full = at, full
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, way: str) -> None:
+        self.left, self.way = at, way
         for owner, name in (
             *((Path, name) for name in ("mkdir", "write_bytes", "chmod", "rename")),
             (tempfile, "mkdtemp"),
             (shutil, "rmtree"),
+            (folder, "_exchanged"),
         ):
             monkeypatch.setattr(owner, name, self._failing(getattr(owner, name), name))
 
@@ -86,46 +104,95 @@ class Disk:
 
     def _failing(self, call: Any, name: str) -> Any:
         def counted(*args: Any, **kwargs: Any) -> Any:
-            if self.full and name in ("chmod", "rename", "rmtree"):
+            if self.way == "full" and name in ("chmod", "rename", "rmtree", "_exchanged"):
                 return call(*args, **kwargs)
             self.left -= 1
             if not self.failed:
                 return call(*args, **kwargs)
-            if name == "write_bytes":
+            if name == "write_bytes" and self.left == -1:
                 call(args[0], args[1][: len(args[1]) // 2])
+            if self.way == "dead":
+                raise Dead
+            if name == "_exchanged":
+                return False
             if name == "rmtree" and kwargs.get("ignore_errors"):
                 return None
-            raise OSError(errno.ENOSPC if self.full else errno.EIO, "no more")
+            raise OSError(errno.ENOSPC if self.way == "full" else errno.EIO, "no more")
 
         return counted
 
 
-@pytest.mark.parametrize("full", [True, False])
-def test_what_was_there_stays_wherever_the_disk_fails(tmp_path: Path, full: bool) -> None:
-    old, new = {"old": b"1", "b/old": b"22"}, {"a": b"333", "b/c": b"4444"}
+OLD, NEW = {"old": b"1", "b/old": b"22"}, {"a": b"333", "b/c": b"4444"}
+
+
+@pytest.mark.parametrize("way", ["full", "broken"])
+def test_what_was_there_stays_wherever_the_disk_fails(
+    tmp_path: Path, way: str, exchanges: bool
+) -> None:
     for at in itertools.count():
-        folder = tmp_path / str(at)
-        out = folder / "out"
-        replace_folder(out, old)
+        place = tmp_path / str(at)
+        out = place / "out"
+        replace_folder(out, OLD)
         with pytest.MonkeyPatch.context() as patch:
-            disk = Disk(patch, at, full)
+            disk = Disk(patch, at, way)
             try:
-                replace_folder(out, new)
+                replace_folder(out, NEW)
             except UsageError as err:
                 problem = str(err)
             else:
                 problem = ""
             failed = disk.failed
         if not failed:
-            assert contents(out) == new
+            assert contents(out) == NEW
             break
         if out.exists():
-            assert contents(out) == (old if problem else new)
+            assert contents(out) == (OLD if problem else NEW)
         else:  # Nothing can be renamed back: the error says where it is.
-            (kept,) = folder.glob(".out.old.*/content")
-            assert contents(kept) == old
+            assert not exchanges
+            (kept,) = place.glob(".out.tfp_*/old")
+            assert contents(kept) == OLD
             assert str(kept) in problem
-        if full:
+        if way == "full":
             assert problem
-            assert [p.name for p in folder.iterdir()] == ["out"]
-    assert at >= (5 if full else 8)
+            assert [p.name for p in place.iterdir()] == ["out"]
+    assert at >= (5 if way == "full" else 8)
+
+
+def test_a_dead_process_leaves_one_of_both(tmp_path: Path, exchanges: bool) -> None:
+    seen = set()
+    for at in itertools.count():
+        place = tmp_path / str(at)
+        out = place / "out"
+        replace_folder(out, OLD)
+        with pytest.MonkeyPatch.context() as patch:
+            disk = Disk(patch, at, "dead")
+            with contextlib.suppress(Dead):
+                replace_folder(out, NEW)
+            failed = disk.failed
+        if not failed:
+            break
+        if out.exists():
+            assert contents(out) in (OLD, NEW)
+            seen.add(len(contents(out).get("old", b"")))
+        else:
+            assert not exchanges
+        # The next one that fails puts back what was there; the next one that does not is whole.
+        with pytest.raises(UsageError):
+            replace_folder(out, {"a": b"", "a/b": b""})
+        assert contents(out) in (OLD, NEW)
+        replace_folder(out, NEW)
+        assert contents(out) == NEW
+        assert [p.name for p in place.iterdir()] == ["out"]
+    assert at >= 9
+    assert seen == {0, 1}
+
+
+def test_a_folder_of_a_living_process_stays(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with folder._beside(out) as beside:
+        replace_folder(out, OLD)
+        assert beside.is_dir()
+        (tmp_path / ".out.tfp_file").write_bytes(b"somebody's")
+        replace_folder(out, NEW)
+        assert beside.is_dir()
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".out.tfp_file", "out"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from converters.tf.load.nodes import op as _op
 from converters.tf.load.onnx.context import Context, Handler, Result
 from converters.tf.load.onnx.file import dtype_of
 from converters.tf.load.onnx.float_bits import BITS as _BITS
@@ -17,17 +17,6 @@ from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
 Function = Callable[..., Any]
-
-
-def _op(name: str) -> Function:
-    """Returns an op of TensorFlow as a function of its operands, in order.
-
-    TensorFlow's functions first ask whether something else than a tensor defines them anew. For
-    thousands of nodes that takes time.
-    """
-    made = getattr(tf.raw_ops, name)
-    operands = [each for each in inspect.signature(made).parameters if each != "name"]
-    return lambda *given: made(**dict(zip(operands, given, strict=True)))
 
 
 def unary(function: Function) -> Handler:
@@ -76,13 +65,16 @@ def _bit_shift(ctx: Context) -> Result:
     return ctx.elementwise(shifted, 0, 1)
 
 
+_REAL_DIV = _op("RealDiv")
+
+
 def _divide(a: Any, b: Any) -> Any:
     """Divides; by a root as TensorFlow's norms do, which the passes recognise."""
     if a.dtype.is_integer:
         return tf.truncatediv(a, b)
     if not tf.executing_eagerly() and b.op.type == "Sqrt":
         return a * tf.math.rsqrt(b.op.inputs[0])
-    return a / b
+    return _REAL_DIV(a, b)
 
 
 def _mod(ctx: Context) -> Result:
@@ -122,7 +114,7 @@ def _root(x: Any) -> Any:
 
 
 def _mean(ctx: Context) -> Result:
-    total = _nary(tf.add)(ctx)
+    total = _nary(_op("AddV2"))(ctx)
     return ctx.combined(lambda x: x / len(ctx.args), [total])
 
 
@@ -328,7 +320,7 @@ OPS: Mapping[str, Handler] = {
     **{
         op: unary(function)
         for op, function in {
-            "Abs": tf.abs,
+            "Abs": _op("Abs"),
             "Acos": tf.acos,
             "Acosh": tf.acosh,
             "Asin": tf.asin,
@@ -336,28 +328,28 @@ OPS: Mapping[str, Handler] = {
             "Atan": tf.atan,
             "Atanh": tf.atanh,
             "BitwiseNot": tf.bitwise.invert,
-            "Ceil": tf.math.ceil,
-            "Cos": tf.cos,
+            "Ceil": _op("Ceil"),
+            "Cos": _op("Cos"),
             "Cosh": tf.cosh,
-            "Erf": tf.math.erf,
-            "Exp": tf.exp,
-            "Floor": tf.floor,
+            "Erf": _op("Erf"),
+            "Exp": _op("Exp"),
+            "Floor": _op("Floor"),
             "HardSwish": _hard_swish,
             "IsNaN": tf.math.is_nan,
-            "Log": tf.math.log,
+            "Log": _op("Log"),
             "Mish": _mish,
-            "Neg": tf.negative,
-            "Not": tf.logical_not,
-            "Reciprocal": tf.math.reciprocal,
-            "Relu": tf.nn.relu,
+            "Neg": _op("Neg"),
+            "Not": _op("LogicalNot"),
+            "Reciprocal": _op("Reciprocal"),
+            "Relu": _op("Relu"),
             "Round": tf.round,
             "Sigmoid": _op("Sigmoid"),
-            "Sign": tf.sign,
-            "Sin": tf.sin,
+            "Sign": _op("Sign"),
+            "Sin": _op("Sin"),
             "Sinh": tf.sinh,
-            "Softplus": tf.nn.softplus,
+            "Softplus": _op("Softplus"),
             "Softsign": tf.nn.softsign,
-            "Sqrt": tf.sqrt,
+            "Sqrt": _op("Sqrt"),
             "Tan": tf.tan,
             "Tanh": _op("Tanh"),
         }.items()
@@ -366,18 +358,18 @@ OPS: Mapping[str, Handler] = {
         op: _binary(function)
         for op, function in {
             "Add": _op("AddV2"),
-            "And": tf.logical_and,
+            "And": _op("LogicalAnd"),
             "BitwiseAnd": tf.bitwise.bitwise_and,
             "BitwiseOr": tf.bitwise.bitwise_or,
             "BitwiseXor": tf.bitwise.bitwise_xor,
             "Div": _divide,
-            "Equal": tf.equal,
-            "Greater": tf.greater,
-            "GreaterOrEqual": tf.greater_equal,
-            "Less": tf.less,
-            "LessOrEqual": tf.less_equal,
+            "Equal": _op("Equal"),
+            "Greater": _op("Greater"),
+            "GreaterOrEqual": _op("GreaterEqual"),
+            "Less": _op("Less"),
+            "LessOrEqual": _op("LessEqual"),
             "Mul": _op("Mul"),
-            "Or": tf.logical_or,
+            "Or": _op("LogicalOr"),
             "Sub": _op("Sub"),
             "Xor": tf.not_equal,
         }.items()
@@ -397,16 +389,16 @@ OPS: Mapping[str, Handler] = {
     "IsInf": _is_inf,
     "LeakyRelu": _leaky_relu,
     "LogSoftmax": _softmax(tf.nn.log_softmax),
-    "Max": _nary(tf.maximum),
+    "Max": _nary(_op("Maximum")),
     "Mean": _mean,
-    "Min": _nary(tf.minimum),
+    "Min": _nary(_op("Minimum")),
     "Mod": _mod,
     "PRelu": _prelu,
     "Pow": _power,
     "Selu": _selu,
     "Shrink": _shrink,
     "Softmax": _softmax(tf.nn.softmax),
-    "Sum": _nary(tf.add),
+    "Sum": _nary(_op("AddV2")),
     "Swish": _swish,
     "ThresholdedRelu": _thresholded_relu,
     "Where": _where,

@@ -15,6 +15,7 @@ from converters.tf.ir import Array
 from converters.tf.load.effects import check_graph, check_saved_model
 from converters.tf.load.port_names import in_order, input_names
 from converters.tf.load.saved_model.captures import captured
+from converters.tf.load.saved_model.replay import evaluated
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.lower.trace import Loaded, Trace, TraceInput
@@ -241,8 +242,7 @@ def trace_graph_def(path: Path, fixed: FixedShapes, trusted: bool = False) -> Lo
     )
 
     def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
-        with tf.compat.v1.Session(graph=graph) as session:
-            given = {t: arrays[t.op.name] for t in placeholders}
-            return dict(zip(names, session.run(results, given), strict=True))
+        given = {t: arrays[t.op.name] for t in placeholders}
+        return dict(zip(names, evaluated(graph, results, given), strict=True))
 
     return Loaded(trace, predict)

@@ -19,6 +19,7 @@ from converters.tf.ir.dimensions import Text
 from converters.tf.ir.expressions import OpenSizeError
 from converters.tf.ir.operands import Operands
 from converters.tf.ir.symbolic import NotSymbolicError
+from converters.tf.load.nodes import placeholder
 from converters.tf.load.tracer import node_count, trace_function, uses_half
 from converters.tf.lower.trace import (
     REFUSED,
@@ -135,8 +136,8 @@ class Replay:
         while name in self._weights:
             self._wishes[wish] += 1
             name = f"{wish}_{self._wishes[wish]}"
-        with self._graph.as_default(), tf.name_scope("weight/"):
-            tensor = tf.compat.v1.placeholder(data.dtype, data.shape)
+        # No other node is in this scope.
+        tensor = placeholder(self._graph, f"weight/{len(self._weights)}", data)
         self.variables[str(tensor.op.name)] = variable = Variable(name, data)
         self._weights[name] = (variable, tensor)
         self._owned.setdefault(layer, []).append(name)
@@ -290,7 +291,7 @@ def evaluated(graph: Any, results: Sequence[Tensor], given: Mapping[Tensor, Any]
     """Returns the values of tensors of a graph, which is computed as it is written.
 
     TensorFlow's optimizer joins depthwise convolutions of explicit padding with their bias to an op
-    that ends the process.
+    that ends the process, and takes time that grows with the square of the nodes.
     """
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
