@@ -60,7 +60,7 @@ def find_library(given: str | None) -> pathlib.Path:
         hint = "give --library the path of libtfp.so"
     else:
         path = pathlib.Path(__file__).parents[2] / "plugin/quick/libtfp.so"
-        hint = "start it with `tools/bazel run //:quickstart`, or give --library a path of libtfp.so"
+        hint = "start it by `tools/bazel run //:quickstart`, or give --library a libtfp.so"
     if not path.is_file():
         raise SetupError(f"no plug-in at {path}: {hint}")
     return path

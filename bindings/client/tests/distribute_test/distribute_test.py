@@ -116,9 +116,7 @@ def assert_alike(found: str, expected: str, atol: float) -> None:
 
 
 @pytest.mark.parametrize(("count", "traced"), [(2, False), (4, False), (2, True)])
-def test_workers_train_as_one_process(
-    tasks: Tasks, folder: str, count: int, traced: bool
-) -> None:
+def test_workers_train_as_one_process(tasks: Tasks, folder: str, count: int, traced: bool) -> None:
     # The last batch has 6 samples, and that of the validation 1: some parts are empty.
     alone = finished(tasks.start({}, "", 0, [TASK, "train", folder, "2"]))
     variables = {"TRACED": "1"} if traced else {}

@@ -91,9 +91,6 @@ class Session(Protocol):
     def body(self, graph: Graph, args: Sequence[Value]) -> list[Value]:
         """Replays a graph inside of a node; it sees what the node's graph has."""
 
-    def typed(self, op: Op, operands: Sequence[Any], dtype: DType) -> Any:
-        """Returns what an op of the typed graph gives."""
-
     def weight(self, role: str, data: Array) -> Any:
         """Returns a weight of the node's layer as a tensor of TensorFlow."""
 

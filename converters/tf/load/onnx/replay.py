@@ -86,10 +86,6 @@ class Nodes:
         """Returns whether levels are computed in whole numbers here: not in loops and branches."""
         return self.integer and not self.replay.inside and not tf.executing_eagerly()
 
-    def typed(self, op: Op, operands: Sequence[Any], dtype: DType) -> Any:
-        """Returns what an op of the typed graph gives."""
-        return self.replay.typed(op, operands, dtype)
-
     def weight(self, role: str, data: Array) -> Any:
         """Returns a weight of the node's layer as a tensor of TensorFlow."""
         return self.replay.weight(self._layer, role, data)
