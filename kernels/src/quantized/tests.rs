@@ -55,7 +55,7 @@ fn held(range: Range, x: i64) -> i8 {
     (x + i64::from(range.zero)).clamp(i64::from(range.low), i64::from(range.high)) as i8
 }
 
-/// Every rescaling, and factors for it: bits of `f32` are made of whole numbers, some are powers of
+/// Every rescaling, and factors for it: bits of `f32` are made of integers, some are powers of
 /// two so that ties are met.
 fn rescalings(multiplier: &[i32], shift: &[i32]) -> [(Rescaling, Vec<i32>); 3] {
     let real = multiplier.iter().zip(shift).enumerate();

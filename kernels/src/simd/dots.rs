@@ -150,7 +150,7 @@ pub(crate) enum Dots {
     /// `dotprod` of 64-bit Arm: sums of four products.
     #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
     DotProd,
-    /// `i8mm` of 64-bit Arm: products of matrices.
+    /// `i8mm` of 64-bit Arm: matmuls.
     #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
     Matrix,
     /// WebAssembly's vectors.

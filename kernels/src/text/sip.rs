@@ -6,7 +6,7 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Sip {
     state: [u64; 4],
-    /// Bytes that are no whole word yet.
+    /// Bytes that do not fill a word yet.
     word: u64,
     len: u64,
 }

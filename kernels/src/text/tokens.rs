@@ -38,7 +38,7 @@ pub const WIDEST: usize = 16;
 /// Characters of a number, at most.
 const DIGITS: usize = 20;
 
-/// A text, or a whole number that is read as its digits.
+/// A text, or an integer that is read as its digits.
 pub trait Text {
     /// The bytes of the text, which may be written to `digits`.
     fn bytes<'a>(&'a self, digits: &'a mut [u8; DIGITS]) -> &'a [u8];
@@ -81,7 +81,7 @@ fn written(number: i64, digits: &mut [u8; DIGITS]) -> &[u8] {
 /// has no more tokens.
 ///
 /// # Errors
-/// [`Error::Value`] or [`Error::Length`] if `values` has not a value for each class and one more, or
+/// [`Error::Value`] or [`Error::Length`] unless `values` has a value for each class and one more, or
 /// `out` not `row` elements for each text; nothing has been written then.
 pub fn values<S: Text, T: Copy>(
     reading: &Reading,

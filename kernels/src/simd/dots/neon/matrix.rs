@@ -1,4 +1,4 @@
-//! Products of matrices of bytes by `usmmla`, of the extension `i8mm`.
+//! Matmuls of bytes by `usmmla`, of the extension `i8mm`.
 
 use core::arch::aarch64::*;
 use core::arch::asm;
