@@ -81,8 +81,8 @@ fn written(number: i64, digits: &mut [u8; DIGITS]) -> &[u8] {
 /// has no more tokens.
 ///
 /// # Errors
-/// [`Error::Value`] or [`Error::Length`] unless `values` has a value for each class and one more, or
-/// `out` not `row` elements for each text; nothing has been written then.
+/// [`Error::Value`] or [`Error::Length`] unless `values` has a value for each class and one more, and
+/// `out` `row` elements for each text; nothing has been written then.
 pub fn values<S: Text, T: Copy>(
     reading: &Reading,
     words: &Words<'_>,
