@@ -248,7 +248,9 @@ def _differences(
             what = f"no array {keys[port.name]!r}; there are {', '.join(arrays) or 'none'}"
             problems.append(Problem(str(path), what))
         elif not _fits(array, port.value):
-            expected = f"{port.value.dtype.numpy}{ir.shape_text(port.value.shape)}"
+            text = port.value.dtype is ir.DType.STR
+            kind = "text" if text else port.value.dtype.numpy
+            expected = f"{kind}{ir.shape_text(port.value.shape)}"
             found = f"{array.dtype}{list(array.shape)}"
             problems.append(
                 Problem(str(path), f"array {keys[port.name]!r} is {found}, expected {expected}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import string
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
-from converters.tf import ir
+from converters.tf import ir, tf2rust
+from converters.tf.emit.options import Options, Profile
 from converters.tf.emit.support import problems
+from converters.tf.errors import FeaturesError
 from converters.tf.ir.interpret import interpret
 from converters.tf.ir.ops.hashes import farm, sip
 from converters.tf.ir.samples import made_texts
@@ -22,7 +25,8 @@ from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.lower.convert import convert
 from converters.tf.lower.trace import Loaded
 from converters.tf.tests.checks import TOLERANCE, difference, model_of
-from tools.codegen.conversion import UnsupportedError
+from converters.tf.web.package import web_files
+from tools.codegen.conversion import UnsupportedError, UsageError
 
 WORDS = ["the", "fox", "quick", "a", "é", "b", "don't", "dontstopthefox", "😀", "the quick", "日本"]
 TEXTS = [
@@ -253,6 +257,41 @@ def test_words_are_no_output() -> None:
     model = _model(layers.StringLookup(vocabulary=["a"], invert=True), (1,), "int64")
     with pytest.raises(UnsupportedError, match="from numbers to strings"):
         convert(trace_model(model).trace)
+
+
+def _request(folder: Path, features: Path | None = None, **options: Any) -> tf2rust.Request:
+    path = folder / "model.keras"
+    _classifier().save(path)
+    chosen = Options("net", "model.keras", **options)
+    return tf2rust.Request(path, chosen, features=features, crate_only=True)
+
+
+def test_crates_without_std_take_no_text(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"takes numbers, and the input .* is text"):
+        tf2rust.run(_request(tmp_path, profile=Profile.NO_STD))
+
+
+def test_web_packages_take_no_text(tmp_path: Path) -> None:
+    request = _request(tmp_path)
+    result = tf2rust.run(request)
+    compiler: Any = None
+    with pytest.raises(UsageError, match="the model reads text"):
+        web_files(result.text, request.options, result.files, compiler)
+
+
+def test_recorded_texts(tmp_path: Path) -> None:
+    features = tmp_path / "features.npz"
+    recorded = np.array([["the fox"], ["é 😀"], [""], ["Ünknown, words."]])
+    path = _request(tmp_path).model
+    name = load(path, LoadOptions()).trace.inputs[0].name
+    np.savez(features, **{name: recorded})
+    request = tf2rust.Request(path, Options("net", "net"), features=features, crate_only=True)
+    files = tf2rust.run(request).files
+    with np.load(io.BytesIO(files["rust_generated_code/testdata/features.npz"])) as found:
+        assert found[name].tolist() == recorded.tolist()
+    np.savez(features, **{name: np.zeros((2, 1), np.float32)})
+    with pytest.raises(FeaturesError, match="expected text"):
+        tf2rust.run(request)
 
 
 def test_hashes() -> None:

@@ -175,8 +175,14 @@ def as_bytes(text: object) -> bytes:
 
 
 def packed_words(words: Sequence[bytes]) -> tuple[Array, Array]:
-    """Returns the bytes of words, one after the other, and where each ends."""
+    """Returns the bytes of words, one after the other, and where each ends.
+
+    Raises:
+        ValueError: The end of one is no number of the table.
+    """
     joined = np.frombuffer(b"".join(words), np.uint8)
+    if joined.size > np.iinfo(np.int32).max:
+        raise ValueError(f"a vocabulary of {joined.size} bytes")
     return joined, np.cumsum([len(word) for word in words], dtype=np.int32)
 
 
