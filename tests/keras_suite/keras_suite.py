@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tests.e2e import child
-from tests.keras_suite.page import Folder, page
+from tests.keras_suite.page import Folder, Row, kept, page
 from tests.keras_suite.running import PASSED, RunError, Runner
 from tests.keras_suite.suite import SOURCE, Suite, SuiteError, find
 
@@ -36,6 +36,9 @@ _DEVICE_TYPE = flags.DEFINE_string("device_type", "TFP", "Type of the device.")
 _SECONDS = flags.DEFINE_float("seconds", 3600, "Time limit of a folder.", lower_bound=1)
 _JOBS = flags.DEFINE_integer("jobs", 2, "How many folders run at a time.", lower_bound=1)
 _WRITE = flags.DEFINE_string("write", None, "The page to write, such as docs/keras-tests.md.")
+_KEEP = flags.DEFINE_bool(
+    "keep", False, "Keep the rows of the page for folders that do not run, if versions agree."
+)
 _JSON = flags.DEFINE_bool("json", False, "Print JSON on standard output.")
 
 
@@ -50,12 +53,28 @@ def compare(name: str, files: Sequence[pathlib.Path], cpu: Runner, device: Runne
     return dataclasses.replace(folder, device=again)
 
 
-def _write(whole: Suite, folders: Sequence[Folder], path: pathlib.Path) -> None:
+def _today() -> str:
+    return str(datetime.datetime.now(datetime.UTC).date())
+
+
+def _before(whole: Suite, path: pathlib.Path) -> list[Row]:
+    """Returns the rows that are to be kept."""
+    if not _KEEP.value or not path.is_file():
+        return []
+    tensorflow = importlib.metadata.version("tensorflow-cpu")
+    return kept(path.read_text(encoding="utf-8"), whole.version, tensorflow)
+
+
+def _write(
+    whole: Suite, folders: Sequence[Folder], before: Sequence[Row], path: pathlib.Path
+) -> None:
     ran = {folder.name for folder in folders}
+    before = [row for row in before if row.name not in ran]
+    ran |= {row.name for row in before}
     left = [name for name in whole.folders if name not in ran]
     tensorflow = importlib.metadata.version("tensorflow-cpu")
-    date = str(datetime.datetime.now(datetime.UTC).date())
-    path.write_text(page(folders, left, whole.version, tensorflow, date), encoding="utf-8")
+    text = page(folders, left, whole.version, tensorflow, _today(), before)
+    path.write_text(text, encoding="utf-8")
 
 
 def _run(
@@ -76,7 +95,7 @@ def _run(
                 pool.shutdown(cancel_futures=True)
                 raise
             found.append(folder)
-            print(folder.row(), file=sys.stderr, flush=True)
+            print(folder.row(_today()), file=sys.stderr, flush=True)
             progress.advance(task)
             found.sort(key=lambda folder: folder.name)
             write(found)
@@ -102,9 +121,11 @@ def main(argv: Sequence[str]) -> int:
             cpu = Runner(suite, None, _DEVICE_TYPE.value, packages, _SECONDS.value)
             device = dataclasses.replace(cpu, library=library)
 
+            before = _before(whole, here / _WRITE.value) if _WRITE.value else []
+
             def write(done: list[Folder]) -> None:
                 if _WRITE.value:
-                    _write(whole, done, here / _WRITE.value)
+                    _write(whole, done, before, here / _WRITE.value)
 
             folders = _run(suite, cpu, device, write)
         except (SuiteError, RunError) as error:

@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from tests.keras_suite import page, suite
+from tests.keras_suite import page, running, suite
 
 MAIN = pathlib.Path(page.__file__).with_name("keras_suite.py")
 
@@ -106,8 +106,8 @@ def test_differences_are_told_and_written(keras: pathlib.Path, tmp_path: pathlib
     }
     text = written.read_text()
     assert "Keras 9.9.1" in text
-    assert "| layers | 4 | 2 | 2 | 1 | 1 |" in text
-    assert "| losses | 0 | 0 | 0 | 0 | 0 |" in text
+    assert "| layers | 4 | 2 | 2 | 1 | 1 | 2" in text
+    assert "| losses | 0 | 0 | 0 | 0 | 0 | 2" in text
     assert "| `keras/src/layers/a_test.py::test_ends_the_process` | status -9 |" in text
     assert "AssertionError: device / differs |" in text
     assert "did not run" not in text
@@ -118,6 +118,33 @@ def test_folders_that_did_not_run_are_named() -> None:
     text = page.page([], ["layers/core", "ops"], "9.9.1", "2.21.0", "2026-01-01")
     assert text.endswith("\n## Folders that did not run\n\n- `layers/core`\n- `ops`\n")
     assert "did not run" not in page.page([], [], "9.9.1", "2.21.0", "2026-01-01")
+
+
+def test_rows_of_earlier_runs_are_kept() -> None:
+    passed = running.Outcome(running.PASSED)
+    failed = running.Outcome("failed", "why")
+    old = page.page(
+        [
+            page.Folder("layers/core", {"a": passed, "b": passed}, {"a": passed, "b": passed}),
+            page.Folder("ops", {"c": passed}, {"c": failed}),
+        ],
+        [],
+        "9.9.1",
+        "2.21.0",
+        "2026-01-01",
+    )
+    assert page.kept(old, "9.9.2", "2.21.0") == page.kept(old, "9.9.1", "2.20.0") == []
+    # What differs has to run again.
+    kept = page.kept(old, "9.9.1", "2.21.0")
+    assert kept == [page.Row("layers/core", (2, 2, 0, 0, 0), "2026-01-01")]
+    ops = page.Folder("ops", {"c": passed}, {"c": passed})
+    new = page.page([ops], [], "9.9.1", "2.21.0", "2026-01-02", kept)
+    lines = [line for line in new.splitlines() if line.startswith("| ") and line[2] != "f"]
+    assert lines == [
+        "| all | 3 | 3 | 0 | 0 | 0 | 2026-01-02 |",
+        "| layers/core | 2 | 2 | 0 | 0 | 0 | 2026-01-01 |",
+        "| ops | 1 | 1 | 0 | 0 | 0 | 2026-01-02 |",
+    ]
 
 
 def _inherited() -> dict[str, str]:

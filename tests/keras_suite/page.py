@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -20,14 +21,52 @@ alone. It counts as a difference if it fails again. *Skipped* tests ask for anot
 GPU, or for a package that is missing. A file that imports such a package has no number.
 
 Written by `tools/bazel run //tests/keras_suite -- --write docs/keras-tests.md`, {date}.
-`--suite FOLDER_OR_ARCHIVE` runs another copy of Keras, and `--packages FOLDER` adds packages.
+`--suite FOLDER_OR_ARCHIVE` runs another copy of Keras, and `--packages FOLDER` adds packages. With
+`--keep`, folders that do not run this time keep their rows.
 
-| folder | the CPU passes | the device passes | differ | skipped | fail on both |
-|---|---:|---:|---:|---:|---:|
+| folder | the CPU passes | the device passes | differ | skipped | fail on both | run on |
+|---|---:|---:|---:|---:|---:|---|
 {rows}
 """
 
+_ROW: Final = re.compile(r"^\| ([\w/]+) \| (.*) \| (\d{4}-\d\d-\d\d) \|$", re.MULTILINE)
+_VERSIONS: Final = re.compile(r"of Keras (\S+) with TensorFlow (\S+),")
+
 LEFT: Final = "\n## Folders that did not run\n\n{folders}\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A line of the table.
+
+    Attributes:
+        name: The folder.
+        numbers: What the columns count.
+        date: Day of the run.
+    """
+
+    name: str
+    numbers: tuple[int, ...]
+    date: str
+
+    def __str__(self) -> str:
+        """Returns the line."""
+        return f"| {self.name} | {' | '.join(map(str, self.numbers))} | {self.date} |"
+
+
+def kept(text: str, keras: str, tensorflow: str) -> list[Row]:
+    """Returns the folders of a page without a difference, if it is one of these versions."""
+    found = _VERSIONS.search(text)
+    if found is None or found.groups() != (keras, tensorflow):
+        return []
+    rows = [
+        Row(name, tuple(int(number) for number in numbers.split(" | ")), date)
+        for name, numbers, date in _ROW.findall(text)
+    ]
+    return [row for row in rows if row.name != "all" and row.numbers[_DIFFER] == 0]
+
+
+_DIFFER: Final = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +105,7 @@ class Folder:
         outcomes = self.device if device else self.cpu
         return sum(outcome.kind == kind for outcome in outcomes.values())
 
-    def row(self) -> str:
+    def row(self, date: str) -> Row:
         """Returns the line of the table."""
         numbers = (
             self.count(PASSED),
@@ -75,11 +114,16 @@ class Folder:
             self.count(SKIPPED),
             len(self.failing()),
         )
-        return f"| {self.name} | {' | '.join(map(str, numbers))} |"
+        return Row(self.name, numbers, date)
 
 
 def page(
-    folders: Sequence[Folder], left: Sequence[str], keras: str, tensorflow: str, date: str
+    folders: Sequence[Folder],
+    left: Sequence[str],
+    keras: str,
+    tensorflow: str,
+    date: str,
+    before: Sequence[Row] = (),
 ) -> str:
     """Returns the page.
 
@@ -89,7 +133,12 @@ def page(
         keras: Version of the suite.
         tensorflow: Version of TensorFlow.
         date: Day of the run.
+        before: Rows of folders that ran earlier.
     """
+    rows = [*(folder.row(date) for folder in folders), *before]
+    rows.sort(key=lambda row: row.name)
+    columns = zip(*(row.numbers for row in rows), strict=True)
+    total = Row("all", tuple(sum(column) for column in columns) or (0,) * 5, date)
     merged = Folder(
         "all",
         {test: outcome for folder in folders for test, outcome in folder.cpu.items()},
@@ -99,7 +148,7 @@ def page(
         keras=keras,
         tensorflow=tensorflow,
         date=date,
-        rows="\n".join(folder.row() for folder in (merged, *folders)),
+        rows="\n".join(map(str, (total, *rows))),
     )
     if left:
         text += LEFT.format(folders="\n".join(f"- `{name}`" for name in left))
