@@ -24,8 +24,8 @@ FOREIGN_FLAGS = {
 
 FOREIGN_NAMES = {
     # Name in capitals that no code has: what it is.
-    "DEADLINE_EXCEEDED": "a code of gRPC",
-    "RESOURCE_EXHAUSTED": "a code of gRPC",
+    "NOT_SERVING": "a state of gRPC's health service",
+    "QEMU_CPU": "a variable of QEMU",
     "TENSORFLOW_FOLDER": "a placeholder",
 }
 
