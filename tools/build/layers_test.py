@@ -169,8 +169,9 @@ CONVERTERS: Table = {"package": "tools/package"}
 
 WIRE: Table = {
     "error": "",
-    "reader": "error",
-    "writer": "",
+    "varint": "",
+    "reader": "error varint",
+    "writer": "varint",
     "data_type": "",
     "type_set": "data_type",
 }
