@@ -77,7 +77,7 @@ def _texts(ctx: Context) -> Texts:
     if isinstance(value, Texts):
         return value
     if not isinstance(value, Tensor) or value.dtype != "string" or value.rank != 1:
-        raise Refused("texts that are no input, or have more than one axis")
+        raise Refused("texts that are computed, or of more than one axis")
     return Texts(value.shape, value.forms)
 
 
