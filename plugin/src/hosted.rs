@@ -12,6 +12,8 @@ use tfp_bindings::{
 use tfp_adapter::host::HostOp;
 use tfp_adapter::profile::Profiled;
 
+mod doubles;
+
 /// Which nodes of an op are computed so: those whose type attribute is one of `types`.
 struct Row {
     ops: &'static [&'static str],
@@ -39,6 +41,14 @@ const MOVED: &[DataType] = &[
 ];
 /// What pools volumes.
 const POOLED: &[DataType] = &[DataType::FLOAT, DataType::BFLOAT16];
+/// Integers whose largest element is asked for, as in quantized models.
+const POOLED_WHOLE: &[DataType] = &[
+    DataType::INT8,
+    DataType::INT16,
+    DataType::INT64,
+    DataType::UINT8,
+    DataType::UINT16,
+];
 const HALF: &[DataType] = &[DataType::HALF];
 const COMPLEX: &[DataType] = &[DataType::COMPLEX64];
 
@@ -69,7 +79,18 @@ const fn list(op: &'static [&'static str; 1], host: &'static [&'static str]) -> 
 /// The ops, each with the inputs that it has in the host's memory.
 const ROWS: &[Row] = &[
     row(&["Einsum", "L2Loss"], ALL_FLOATS, &[]),
-    row(&["MaxPool3D", "MaxPool3DGrad", "AvgPool3D"], POOLED, &[]),
+    row(
+        &[
+            "MaxPool3D",
+            "MaxPool3DGrad",
+            "MaxPool3DGradGrad",
+            "AvgPool3D",
+        ],
+        POOLED,
+        &[],
+    ),
+    row(&["MaxPoolGradGrad"], ALL_FLOATS, &[]),
+    row(&["MaxPool"], POOLED_WHOLE, &[]),
     row(&["AvgPool3DGrad"], POOLED, &["orig_input_shape"]),
     row(&["TopKV2"], MOVED, &["k"]),
     row(&["InTopKV2"], &[DataType::INT64], &["k"]),
@@ -232,7 +253,7 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// Ops that TensorFlow's GPU has for float16 and its CPU for float32 only: computed in float32 and
+/// Ops that TensorFlow's GPU has for a type and its CPU for float32 only: computed in float32 and
 /// rounded once.
 const WIDENED: &[Row] = &[
     row(
@@ -243,6 +264,7 @@ const WIDENED: &[Row] = &[
             "AvgPool3D",
             "MaxPool3D",
             "MaxPool3DGrad",
+            "MaxPool3DGradGrad",
         ],
         HALF,
         &[],
@@ -254,6 +276,7 @@ const WIDENED: &[Row] = &[
         types: HALF,
         host: &[],
     },
+    row(&["ExtractImagePatches"], &[DataType::BOOL], &[]),
 ];
 
 /// Ops of float32 without a type attribute.
@@ -280,6 +303,7 @@ pub fn register(device_type: &str) {
         return;
     }
     add_rows::<HostedKernel>(ROWS, device_type);
+    add_rows::<HostedKernel>(doubles::ROWS, device_type);
     add_rows::<WidenedKernel>(WIDENED, device_type);
     let plain = PLAIN.iter().map(|op| (op, &[][..]));
     for (op, host) in plain.chain(OPTIONAL.iter().map(|(op, host)| (op, *host))) {
@@ -323,12 +347,14 @@ impl Kernel for HostedKernel {
     }
 }
 
-/// The kernel of a node of float16 that TensorFlow's CPU has in float32 only.
+/// The kernel of a node whose type TensorFlow's CPU has no kernel for, but for float32.
 struct WidenedKernel(HostOp);
 
 impl Kernel for WidenedKernel {
     fn new(node: &Construction) -> Result<Self> {
-        Ok(Self(HostOp::widened(node)))
+        let row = WIDENED.iter().find(|row| row.ops.contains(&node.op()));
+        let attr = row.map_or("T", |row| row.attr);
+        Ok(Self(HostOp::widened(node, node.data_type(attr)?)))
     }
 
     fn compute(&self, context: &mut Context<'_>) -> Result<()> {

@@ -33,8 +33,8 @@ pub fn define() {
         .attr("T: type");
     let fused_conv = OpDefinition::new("TfpFusedConv2D")
         .input("input: T")
-        .input("filter: T")
-        .input("bias: T")
+        .input("filter: U")
+        .input("bias: U")
         .input("residual: N * T")
         .output("output: T")
         .attr("N: int >= 0 = 0")
@@ -45,7 +45,8 @@ pub fn define() {
         .attr("data_format: string = 'NHWC'")
         .attr(activation)
         .attr(alpha)
-        .attr("T: type");
+        .attr("T: type")
+        .attr("U: type");
     let scatter = OpDefinition::new("TfpScatter")
         .input("tensor: T")
         .input("indices: Tindices")
@@ -57,15 +58,16 @@ pub fn define() {
         .attr("Tindices: {int32, int64}");
     let scale_shift = OpDefinition::new("TfpScaleShift")
         .input("x: T")
-        .input("scale: T")
-        .input("shift: T")
+        .input("scale: U")
+        .input("shift: U")
         .output("y: T")
         .attr(activation)
-        .attr("T: type");
+        .attr("T: type")
+        .attr("U: type");
     let expression = OpDefinition::new("TfpExpression")
-        .input("inputs: N * T")
+        .input("inputs: Tin")
         .output("outputs: M * T")
-        .attr("N: int >= 1")
+        .attr("Tin: list({float, half, bfloat16}) >= 1")
         .attr("M: int >= 1 = 1")
         .attr("program: list(int)")
         .attr("results: list(int) = []")

@@ -80,6 +80,19 @@ def _max_pool_3d_grad(dtype: np.dtype[Any]) -> Call:
     return _call(POOL, orig_input=image, orig_output=output, grad=_some(dtype, *POOLED, seed=3))
 
 
+def _max_pool_3d_grad_grad(dtype: np.dtype[Any]) -> Call:
+    call = _max_pool_3d_grad(dtype)
+    return Call({**call.inputs, "grad": _some(dtype, *IMAGE, seed=4)}, call.attributes)
+
+
+def _max_pool_grad_grad(dtype: np.dtype[Any]) -> Call:
+    image = _some(dtype, 2, 4, 6, 3)
+    output = image.reshape(2, 2, 2, 3, 2, 3).max((2, 4))
+    window = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+    inputs = {"orig_input": image, "orig_output": output, "grad": _some(dtype, 2, 4, 6, 3, seed=3)}
+    return Call(inputs, window)
+
+
 def _matrix(**more: Callable[[np.dtype[Any]], Array]) -> Calls:
     def made(dtype: np.dtype[Any]) -> Call:
         return _call(input=_positive(dtype), **{k: v(dtype) for k, v in more.items()})
@@ -171,6 +184,8 @@ CALLS: Mapping[str, Calls] = {
     "MaxPool3D": _of(lambda t: _call(POOL, input=_some(t, *IMAGE))),
     "AvgPool3D": _of(lambda t: _call(POOL, input=_some(t, *IMAGE))),
     "MaxPool3DGrad": _of(_max_pool_3d_grad),
+    "MaxPool3DGradGrad": _of(_max_pool_3d_grad_grad),
+    "MaxPoolGradGrad": _of(_max_pool_grad_grad),
     "AvgPool3DGrad": _of(
         lambda t: _call(POOL, orig_input_shape=_ints(*IMAGE), grad=_some(t, *POOLED))
     ),

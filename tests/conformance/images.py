@@ -222,8 +222,8 @@ def _fused_conv(types: Types) -> Iterator[Call]:
         for size, stride, padding in _SLIDES:
             call: dict[str, Array | list[Array]] = {
                 "input": _image(types, 2, 8, 9, 3),
-                "filter": values((size, size, 3, 7), types["T"], 1, -1, 1),
-                "bias": values((7,), types["T"], 2, -5, 5),
+                "filter": values((size, size, 3, 7), types["U"], 1, -1, 1),
+                "bias": values((7,), types["U"], 2, -5, 5),
             }
             attributes = {
                 "strides": [1, stride, stride, 1],
@@ -246,7 +246,7 @@ def _scale_shift(types: Types) -> Iterator[Call]:
             x = _image(types, *shape)
             for front in ((), (1,) * (len(shape) - 1)):
                 channels = front + shape[-1:]
-                scale, shift = (values(channels, types["T"], seed, -3, 3) for seed in (1, 2))
+                scale, shift = (values(channels, types["U"], seed, -3, 3) for seed in (1, 2))
                 call: dict[str, Array | list[Array]] = {"x": x, "scale": scale, "shift": shift}
                 yield Call(call, {"activation": activation})
 

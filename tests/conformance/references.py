@@ -49,13 +49,17 @@ def _conv_2d(
     alpha: float,
     **attributes: Any,
 ) -> tf.Tensor:
-    product = tf.raw_ops.Conv2D(input=input, filter=filter, **attributes)
-    total = tf.add_n([tf.nn.bias_add(product, bias), *residual])
-    return _activate(total, activation, alpha)
+    kind = input.dtype
+    wide = tf.cast(input, filter.dtype)
+    product = tf.raw_ops.Conv2D(input=wide, filter=filter, **attributes)
+    more = [tf.cast(value, filter.dtype) for value in residual]
+    total = tf.add_n([tf.nn.bias_add(product, bias), *more])
+    return tf.cast(_activate(total, activation, alpha), kind)
 
 
 def _scale_shift(x: tf.Tensor, scale: tf.Tensor, shift: tf.Tensor, activation: str) -> tf.Tensor:
-    return _ACTIVATIONS[activation](x * scale + shift)
+    wide = tf.cast(x, scale.dtype)
+    return tf.cast(_ACTIVATIONS[activation](wide * scale + shift), x.dtype)
 
 
 def _scatter(
@@ -75,21 +79,31 @@ EXPRESSION_OPS = (
     "Abs", "Elu", "Erf", "Erfc", "Exp", "Log", "Log1p", "Neg", "Reciprocal", "Relu", "Relu6",
     "Rsqrt", "Selu", "Sigmoid", "Sign", "Softplus", "Sqrt", "Square", "Tanh", "Add", "AddV2",
     "DivNoNan", "Maximum", "Minimum", "Mul", "RealDiv", "SquaredDifference", "Sub", "EluGrad",
-    "ReluGrad", "Relu6Grad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", "TanhGrad", "Pow",
+    "ReluGrad", "Relu6Grad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", "TanhGrad", "Pow", "Cast",
 )  # fmt: skip
-"""The steps of `TfpExpression`, by number."""
+"""The steps of `TfpExpression` in float32, by number."""
+
+STEP_TYPES = (tf.float32, tf.float16, tf.bfloat16)
+"""What the steps round to: the types of all of `EXPRESSION_OPS`, one after the other."""
 
 
 def _expression(
-    inputs: list[tf.Tensor], program: list[int], results: list[int], **_: int
+    inputs: list[tf.Tensor], program: list[int], results: list[int], **others: Any
 ) -> list[tf.Tensor]:
-    values = list(inputs)
+    values = [tf.cast(value, tf.float32) for value in inputs]
     for at in range(0, len(program), 3):
-        definition = getattr(tf.raw_ops, EXPRESSION_OPS[program[at]])
-        names = [name for name in definition.__signature__.parameters if name != "name"]
-        operands = [values[place] for place in program[at + 1 : at + 1 + len(names)]]
-        values.append(definition(**dict(zip(names, operands, strict=True))))
-    return [values[-1], *(values[len(inputs) + step] for step in results)]
+        kind, number = divmod(program[at], len(EXPRESSION_OPS))
+        op = EXPRESSION_OPS[number]
+        if op == "Cast":
+            value = values[program[at + 1]]
+        else:
+            definition = getattr(tf.raw_ops, op)
+            names = [name for name in definition.__signature__.parameters if name != "name"]
+            operands = [values[place] for place in program[at + 1 : at + 1 + len(names)]]
+            value = definition(**dict(zip(names, operands, strict=True)))
+        values.append(tf.cast(tf.cast(value, STEP_TYPES[kind]), tf.float32))
+    outputs = [values[-1], *(values[len(inputs) + step] for step in results)]
+    return [tf.cast(value, others["T"]) for value in outputs]
 
 
 def _identity(x: Any) -> tf.Tensor:

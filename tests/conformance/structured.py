@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.cases import Array, Call, special, values
-from tests.conformance.references import EXPRESSION_OPS
+from tests.conformance.references import EXPRESSION_OPS, STEP_TYPES
 
 Types = Mapping[str, np.dtype[Any]]
 """Type attributes of a kernel."""
@@ -249,7 +249,7 @@ def _add_n(types: Types) -> Iterator[Call]:
 
 
 def _cross_entropy(types: Types) -> Iterator[Call]:
-    labels = np.array([0, 6, 3, 3], types["Tlabels"])
+    labels = np.array([0, 6, 3, 3], types.get("Tlabels", np.dtype(np.int64)))
     yield Call({"features": _some(types, "T", 4, 7), "labels": labels})
 
 
@@ -278,17 +278,23 @@ def _random(types: Types) -> Iterator[Call]:
 
 
 def _expression(types: Types) -> Iterator[Call]:
-    """Every step once, the step of Adam, values on the way, and a norm by rows."""
+    """Every step once, the step of Adam, values on the way, norms by rows, one between casts."""
+    kind = [kind.name for kind in STEP_TYPES].index(types["T"].name) * len(EXPRESSION_OPS)
 
     def call(
         shapes: list[tuple[int, ...]],
         *steps: tuple[str, int, int],
         results: tuple[int, ...] = (),
     ) -> Call:
-        program = [number for op, a, b in steps for number in (EXPRESSION_OPS.index(op), a, b)]
+        numbers = ((EXPRESSION_OPS.index(op) + kind, a, b) for op, a, b in steps)
         inputs = [values(s, types["T"], i, 0.5, 2) for i, s in enumerate(shapes)]
-        attributes = {"program": program, "results": [*results], "M": 1 + len(results)}
-        attributes["extents"] = []
+        attributes = {
+            "T": types["T"],
+            "program": [number for step in numbers for number in step],
+            "results": [*results],
+            "M": 1 + len(results),
+            "extents": [],
+        }
         return Call({"inputs": inputs}, attributes)
 
     for op in EXPRESSION_OPS:
@@ -306,6 +312,10 @@ def _expression(types: Types) -> Iterator[Call]:
     )
     for whole, row in by_row:
         yield call([whole, row, row], *norm)
+    wide = [EXPRESSION_OPS.index("Mul"), 0, 1, EXPRESSION_OPS.index("Cast") + kind, 2, 0]
+    inputs = [values((40, 3), types["T"], 0, 0.5, 2), values((3,), np.dtype(np.float32), 1, 0.5, 2)]
+    around = {"T": types["T"], "program": wide, "results": [], "M": 1, "extents": [2, 1]}
+    yield Call({"inputs": inputs}, around)
 
 
 CALLS: Mapping[str, Callable[[Types], Iterator[Call]]] = {

@@ -87,6 +87,101 @@ def test_a_step_stays_on_the_device(
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * max(1.0, np.abs(b).max()))
 
 
+def _first(x: tf.Tensor) -> tf.Tensor:
+    return tf.transpose(x, [0, x.shape.rank - 1, *range(1, x.shape.rank - 1)])
+
+
+def _last(x: tf.Tensor) -> tf.Tensor:
+    return tf.transpose(x, [0, *range(2, x.shape.rank), 1])
+
+
+def _pools(x: tf.Tensor, format: str) -> tf.Tensor:
+    y = tf.nn.max_pool3d(x, [1, 2, 3], [1, 1, 2], "SAME", format)
+    return tf.nn.avg_pool3d(y, [2, 1, 2], [2, 1, 1], "VALID", format)
+
+
+def _blocks(x: tf.Tensor, format: str) -> tf.Tensor:
+    return tf.nn.space_to_depth(tf.nn.depth_to_space(x, 2, format), 2, format) * x
+
+
+def _images(x: tf.Tensor, format: str) -> tf.Tensor:
+    weights = tf.reshape(tf.range(2 * 3 * 4 * 4, dtype=x.dtype) / 50.0, [2, 3, 4, 4])
+    y = tf.nn.conv2d(x, weights, 1, "SAME", format)
+    y = tf.nn.depthwise_conv2d(y, weights[..., :2], [1, 1, 1, 1], "SAME", format)
+    y = tf.nn.max_pool2d(y, [2, 3], [1, 2], "SAME", format)
+    return tf.nn.avg_pool2d(y, [3, 2], [2, 1], "VALID", format)
+
+
+FIRST = [
+    (_pools, (2, 4, 5, 6, 3), "NCDHW", kind) for kind in (tf.float32, tf.float16, tf.bfloat16)
+] + [
+    (_blocks, (2, 3, 2, 8), "NCHW", tf.float32),
+    (_blocks, (2, 3, 2, 8), "NCHW", tf.float64),
+    (_images, (2, 6, 7, 4), "NCHW", tf.float64),
+]
+
+
+@pytest.mark.parametrize(("program", "shape", "format", "kind"), FIRST)
+def test_channels_may_come_first(
+    program: Callable[..., Any], shape: tuple[int, ...], format: str, kind: tf.DType
+) -> None:
+    """TensorFlow's CPU computes these with channels last alone; gradients as well."""
+    image = tf.constant(RANDOM.normal(size=shape).astype(kind.as_numpy_dtype))
+
+    def both(x: tf.Tensor, format: str) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = program(x, format)
+            loss = tf.reduce_sum(y * y)
+        return y, tape.gradient(loss, x)
+
+    narrow = kind in (tf.float16, tf.bfloat16)
+    with tf.device(CPU):
+        wide = tf.cast(image, tf.float32) if narrow else image
+        expected = both(wide, "NDHWC" if len(shape) == 5 else "NHWC")
+    with tf.device(DEVICE):
+        found = both(_first(image), format)
+        assert all(x.device.endswith(DEVICE) and x.dtype == kind for x in found)
+        found = [_last(x) for x in found]
+    tolerance = {tf.float16: 1e-2, tf.bfloat16: 8e-2}.get(kind, 1e-5)
+    for a, b in zip(found, expected, strict=True):
+        a, b = a.numpy().astype(np.float64), b.numpy().astype(np.float64)
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1.0, np.abs(b).max()))
+
+
+@pytest.mark.parametrize("kind", [tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int64])
+def test_the_largest_integer_of_a_window(kind: tf.DType) -> None:
+    x = tf.constant(RANDOM.integers(0, 100, size=(2, 5, 6, 3)).astype(kind.as_numpy_dtype))
+    window = {"strides": [1, 1, 2, 2], "padding": "SAME", "data_format": "NCHW"}
+    with tf.device(CPU):
+        expected = tf.nn.max_pool2d(x, 3, 2, "SAME")
+        first = _first(x)
+    with tf.device(DEVICE):
+        found = tf.nn.max_pool2d(x, 3, 2, "SAME")
+        turned = tf.raw_ops.MaxPool(input=first, ksize=[1, 1, 3, 3], **window)
+    with tf.device(CPU):
+        last = _last(turned)
+    assert found.device.endswith(DEVICE) and turned.device.endswith(DEVICE)
+    assert found.dtype == turned.dtype == kind
+    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    np.testing.assert_array_equal(last.numpy(), expected.numpy())
+
+
+def test_patches_of_truth_values() -> None:
+    x = tf.constant(RANDOM.integers(0, 2, size=(2, 5, 6, 3)).astype(bool))
+    window = {"ksizes": [1, 2, 3, 1], "strides": [1, 2, 1, 1], "rates": [1] * 4}
+    with tf.device(CPU):
+        as_bytes = tf.image.extract_patches(
+            tf.cast(x, tf.uint8),
+            padding="SAME",
+            **{{"ksizes": "sizes"}.get(name, name): value for name, value in window.items()},
+        )
+    with tf.device(DEVICE):
+        found = tf.raw_ops.ExtractImagePatches(images=x, padding="SAME", **window)
+    assert found.dtype == tf.bool and found.device.endswith(DEVICE)
+    np.testing.assert_array_equal(found.numpy(), as_bytes.numpy().astype(bool))
+
+
 def test_a_spectrum_stays_on_the_device() -> None:
     samples = normal(2, 256)
 

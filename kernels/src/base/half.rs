@@ -15,6 +15,9 @@ pub enum Half {
     BF16,
 }
 
+/// Numbers that [`Half::keep`] works on at a time.
+const KEPT: usize = 256;
+
 impl Half {
     /// The format of an element type; `None` unless it is a float of 16 bits.
     #[must_use]
@@ -46,6 +49,16 @@ impl Half {
                 dispatch(Each(&x[done..], &mut out[done..], f32_to_f16));
             }
             Self::BF16 => dispatch(Each(x, out, f32_to_bf16)),
+        }
+    }
+
+    /// Rounds numbers to those that the format has, as [`Half::round`] and [`Half::widen`] do.
+    pub fn keep(self, x: &mut [f32]) {
+        let mut bits = [0; KEPT];
+        for part in x.chunks_mut(KEPT) {
+            let bits = &mut bits[..part.len()];
+            self.round(part, bits);
+            self.widen(bits, part);
         }
     }
 

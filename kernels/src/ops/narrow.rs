@@ -8,13 +8,13 @@ use crate::base::def::{KernelDef, Variants};
 use crate::base::narrow::Narrow;
 use crate::ops::conv::{
     conv2d, conv2d_backprop_filter, conv2d_backprop_input, conv3d,
-    depthwise_conv2d_native as depthwise,
+    depthwise_conv2d_native as depthwise, fused_conv2d,
 };
 use crate::ops::elementwise::{
     binary, clip, compare, division, gradient, leaky_relu, logical, unary,
 };
 use crate::ops::image::{max_pool, resize};
-use crate::ops::matrix::{batch_mat_mul_v2, bias_add, bias_add_grad, mat_mul};
+use crate::ops::matrix::{batch_mat_mul_v2, bias_add, bias_add_grad, fused_mat_mul, mat_mul};
 use crate::ops::moving::scatter;
 use crate::ops::norm::{cross_entropy, fused_batch_norm, softmax};
 use crate::ops::random::{stateful, stateless};
@@ -180,6 +180,8 @@ pub static KERNELS: &[&KernelDef] = narrow! {
     fused_batch_norm::FUSED_BATCH_NORM_GRAD_V3: NORM, 1, false;
     fused_batch_norm::FUSED_BATCH_NORM_V2: NORM, 1, false;
     fused_batch_norm::FUSED_BATCH_NORM_V3: NORM, 1, false;
+    fused_conv2d::DEF: fused_conv2d::NARROW, ALL, false;
+    fused_mat_mul::DEF: PLAIN, ALL, false;
     mat_mul::DEF: PLAIN, ALL, false;
     max_pool::AVG_POOL: PLAIN, ALL, false;
     max_pool::AVG_POOL_GRAD: variants!(["T": F16 BF16] host &["orig_input_shape"];), ALL, false;

@@ -4,6 +4,7 @@ use tfp_bindings::eager::{Eager, Value};
 use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::{Construction, Context, DataType, Error, Result, Tensor};
 
+use crate::channels::Channels;
 use crate::reads;
 
 /// Where TensorFlow has a kernel for every type and rank.
@@ -13,10 +14,12 @@ pub const HOST: &str = "/device:CPU:0";
 pub struct HostOp {
     op: String,
     attrs: Vec<(String, Attr)>,
-    /// Whether TensorFlow's CPU has no kernel for float16, and computes in float32.
-    widened: bool,
-    /// Whether the results are float16 then.
+    /// The type that TensorFlow's CPU has no kernel for, and computes in float32.
+    widened: Option<DataType>,
+    /// Whether the results have that type, too.
     rounded: bool,
+    /// Which tensors have their channels first, where TensorFlow's CPU takes them last.
+    channels: Option<Channels>,
 }
 
 impl HostOp {
@@ -29,27 +32,30 @@ impl HostOp {
             Attr::Tensor(_) | Attr::Func(_) => None,
             value => Some((name.clone(), value)),
         });
+        let mut attrs = attrs.collect();
         Self {
             op: node.op().to_owned(),
-            attrs: attrs.collect(),
-            widened: false,
+            channels: Channels::turn(node.op(), &mut attrs),
+            attrs,
+            widened: None,
             rounded: false,
         }
     }
 
-    /// As [`HostOp::new`], for a node of float16 whose op TensorFlow's CPU has in float32 only.
+    /// As [`HostOp::new`], for a node whose op TensorFlow's CPU has in float32, but not in the node's
+    /// type `from`.
     #[must_use]
-    pub fn widened(node: &Construction) -> Self {
+    pub fn widened(node: &Construction, from: DataType) -> Self {
         let mut op = Self::new(node);
         // One that asks for float32 has its results in it.
         let wide = |(_, value): &(String, Attr)| *value == Attr::Type(DataType::FLOAT);
         op.rounded = !op.attrs.iter().any(wide);
         for (_, value) in &mut op.attrs {
-            if matches!(value, Attr::Type(DataType::HALF)) {
+            if *value == Attr::Type(from) {
                 *value = Attr::Type(DataType::FLOAT);
             }
         }
-        op.widened = true;
+        op.widened = Some(from);
         op
     }
 
@@ -62,15 +68,21 @@ impl HostOp {
         let inputs = (0..context.inputs())
             .map(|index| {
                 let input = context.input(index)?;
-                let narrow = self.widened && input.data_type() == DataType::HALF;
+                let data_type = input.data_type();
                 let value = match reads::on_host(&self.op, &input)? {
                     Some((dims, room)) => eager.constant(input.data_type(), &dims, room.all())?,
                     None => eager.value(input)?,
                 };
-                if narrow {
-                    cast(eager, &value, DataType::HALF, DataType::FLOAT)
-                } else {
-                    Ok(value)
+                let (value, data_type) = match self.widened {
+                    Some(from) if from == data_type => {
+                        let float = DataType::FLOAT;
+                        (cast(eager, &value, from, float)?, float)
+                    }
+                    _ => (value, data_type),
+                };
+                match &self.channels {
+                    Some(channels) => channels.input(eager, index, value, data_type),
+                    None => Ok(value),
                 }
             })
             .collect::<Result<Vec<_>>>()?;
@@ -87,13 +99,18 @@ impl HostOp {
                 outputs.len()
             )));
         }
-        for (index, output) in outputs.iter().enumerate() {
+        for (index, output) in outputs.into_iter().enumerate() {
+            let output = match &self.channels {
+                Some(channels) => channels.output(eager, output)?,
+                None => output,
+            };
             let result = output.to_tensor()?;
-            if self.rounded && result.data_type() == DataType::FLOAT {
-                let narrow = cast(eager, output, DataType::FLOAT, DataType::HALF)?;
-                give(context, index, &narrow.to_tensor()?)?;
-            } else {
-                give(context, index, &result)?;
+            match self.widened.filter(|_| self.rounded) {
+                Some(to) if result.data_type() == DataType::FLOAT => {
+                    let narrow = cast(eager, &output, DataType::FLOAT, to)?;
+                    give(context, index, &narrow.to_tensor()?)?;
+                }
+                _ => give(context, index, &result)?,
             }
         }
         Ok(())

@@ -13,6 +13,7 @@
 
 mod adapter;
 mod attrs;
+mod channels;
 pub mod config;
 mod drivers;
 mod dtype;

@@ -1,25 +1,45 @@
 //! Puts element-wise ops that feed each other into one.
+//!
+//! Floats of 16 bits take part, and the casts between floats. A step rounds to its type, so that every
+//! element has the bits that the ops would give it.
 
 use std::collections::{HashMap, HashSet};
 
+use tfp_adapter::gpu;
 use tfp_bindings::DataType;
 use tfp_bindings::proto::attr::{Attr, AttrList};
 use tfp_bindings::proto::graph::{GraphDef, NodeDef};
+use tfp_kernels::base::dtype::DType;
 use tfp_kernels::base::shape::MAX_RANK;
 use tfp_kernels::ops::elementwise::expression::{
-    Extent, MAX_INPUTS, MAX_OUTPUTS, MAX_ROW, MAX_STEPS, Program, operation,
+    Extent, MAX_INPUTS, MAX_OUTPUTS, MAX_ROW, MAX_STEPS, Program, operation, step_of,
 };
 
-use super::fuse::{drop_nodes, is_float};
+use super::fuse::{drop_nodes, float_of, fused_type, is_float};
 use super::merge::rename_inputs;
 use super::norm::Shapes;
 use super::stores::ASSIGN;
-use super::view::{View, control_inputs, data_inputs, is_on};
+use super::view::{View, attr, control_inputs, data_inputs, is_on};
 
 /// A node that could be a step.
 struct Candidate {
-    operation: i64,
+    /// The number of the step.
+    step: i64,
     shape: Vec<i64>,
+    /// The types of its operands and of its result.
+    from: DataType,
+    to: DataType,
+}
+
+impl Candidate {
+    fn is_wide(&self) -> bool {
+        (self.from, self.to) == (DataType::FLOAT, DataType::FLOAT)
+    }
+
+    /// Whether the result is the operand, in a type that holds it.
+    fn is_widening(&self) -> bool {
+        self.from != self.to && self.to == DataType::FLOAT
+    }
 }
 
 /// Nodes that become one, the last of which has the name and the output.
@@ -27,11 +47,15 @@ struct Group {
     /// Places, each after those whose values it uses.
     nodes: Vec<usize>,
     inputs: Vec<String>,
+    types: Vec<DataType>,
+    /// The type of the outputs.
+    to: DataType,
     /// Of the inputs, as what is known of shapes says.
     extents: Vec<i64>,
     words: Vec<i64>,
-    /// Numbers of the steps whose values others use, too: assignments to variables.
-    results: Vec<i64>,
+    /// Numbers of the steps whose values others use, too, and the places of their nodes: assignments to
+    /// variables.
+    results: Vec<(i64, usize)>,
 }
 
 /// Fuses what nobody else sees; the nodes in `preserved` stay. `shapes` gives what is known of a
@@ -45,8 +69,11 @@ pub fn rewrite(
     let Some(view) = View::new(graph) else {
         return;
     };
+    // A GPU has no body for expressions of several types.
+    let has_narrow = gpu::chosen().is_none();
     let candidates: HashMap<usize, Candidate> = (0..graph.nodes.len())
         .filter_map(|place| Some((place, candidate(&graph.nodes[place], device_type, shapes)?)))
+        .filter(|(_, candidate)| has_narrow || candidate.is_wide())
         .collect();
     let mut gone = HashSet::new();
     let mut taken = HashSet::new();
@@ -60,8 +87,7 @@ pub fn rewrite(
         }
         taken.extend(&group.nodes);
         gone.extend(group.nodes.iter().filter(|&&place| place != last));
-        for (output, &step) in group.results.iter().enumerate() {
-            let place = group.nodes[step as usize];
+        for (output, &(_, place)) in group.results.iter().enumerate() {
             let (old, new) = (
                 graph.nodes[place].name.clone(),
                 format!("{}:{}", graph.nodes[last].name, output + 1),
@@ -82,24 +108,50 @@ pub fn is_needed(graph: &GraphDef, device_type: &str) -> bool {
     let mut steps = graph
         .nodes
         .iter()
-        .filter(|node| is_on(node, device_type) && is_float(node) && operation(&node.op).is_some());
+        .filter(|node| is_on(node, device_type) && types(node).is_some());
     steps.nth(1).is_some()
 }
 
-/// Whether a node does what a step can do.
+/// Whether a node does in float32 what a step can do.
 pub fn is_step(node: &NodeDef) -> bool {
-    let operands = operation(&node.op).map(|(_, operands)| operands);
-    is_float(node) && operands == Some(data_inputs(node).count())
+    is_float(node) && types(node).is_some()
 }
 
+/// The types of the operands and of the result of a node that does what a step can do.
+fn types(node: &NodeDef) -> Option<(DataType, DataType)> {
+    let (_, operands) = operation(&node.op)?;
+    let types = match &*node.op {
+        // One that cuts off rounds in another way.
+        CAST if attr(node, "Truncate") == Some(Attr::Bool(true)) => return None,
+        CAST => (fused_type(node, "SrcT")?, fused_type(node, "DstT")?),
+        _ => (float_of(node)?, float_of(node)?),
+    };
+    (operands == data_inputs(node).count()).then_some(types)
+}
+
+const CAST: &str = "Cast";
+
 fn candidate(node: &NodeDef, device_type: &str, shapes: &Shapes<'_>) -> Option<Candidate> {
+    let (from, to) = types(node).filter(|_| is_on(node, device_type))?;
     let (operation, _) = operation(&node.op)?;
-    if !is_on(node, device_type) || !is_step(node) {
-        return None;
-    }
+    let step = step_of(operation, dtype(to)?)?;
     let shape = shapes(&node.name).filter(|shape| !shape.contains(&-1))?;
     // TensorFlow can take over an op of its own, but no expression.
-    (shape.len() <= MAX_RANK).then_some(Candidate { operation, shape })
+    (shape.len() <= MAX_RANK).then_some(Candidate {
+        step,
+        shape,
+        from,
+        to,
+    })
+}
+
+fn dtype(of: DataType) -> Option<DType> {
+    match of {
+        DataType::FLOAT => Some(DType::F32),
+        DataType::HALF => Some(DType::F16),
+        DataType::BFLOAT16 => Some(DType::BF16),
+        _ => None,
+    }
 }
 
 /// The candidates, each after those that use it.
@@ -151,6 +203,8 @@ fn grow(
     let mut group = Group {
         nodes: Vec::new(),
         inputs: Vec::new(),
+        types: Vec::new(),
+        to: DataType::FLOAT,
         extents: Vec::new(),
         words: Vec::new(),
         results: Vec::new(),
@@ -249,11 +303,13 @@ fn finish(
             .copied()
     };
     let mut inputs: Vec<String> = Vec::new();
+    let mut types = Vec::new();
     let mut extents = Vec::new();
     for &place in nodes {
         for input in data_inputs(&graph.nodes[place]) {
             if inner(input).is_none() && !inputs.contains(input) {
                 extents.push(extent_of(input)?);
+                types.push(candidates.get(&place)?.from);
                 inputs.push(input.clone());
             }
         }
@@ -264,53 +320,77 @@ fn finish(
         return None;
     }
     let order = producers_first(graph, nodes, &inner);
+    let last = *order.last()?;
+    let to = candidates.get(&last)?.to;
+    let is_seen = |place: usize| {
+        let outside = |&(user, _): &(usize, _)| !nodes.contains(&user);
+        place != last && view.users(place).iter().any(outside)
+    };
     let mut words = Vec::new();
+    let mut results = Vec::new();
     let mut found = extents.clone();
+    // The value that each node's is: an input, or the result of a step.
+    let mut values: HashMap<usize, usize> = HashMap::new();
     for &place in &order {
         let candidate = candidates.get(&place)?;
         let mut operands = Vec::new();
         for input in data_inputs(&graph.nodes[place]) {
             let value = match inner(input) {
-                Some(producer) => {
-                    inputs.len() + order.iter().position(|&other| other == producer)?
-                }
+                Some(producer) => *values.get(&producer)?,
                 None => inputs.iter().position(|other| other == input)?,
             };
             operands.push(value);
+        }
+        if let [operand] = operands[..]
+            && candidate.is_widening()
+            && place != last
+            && !is_seen(place)
+        {
+            values.insert(place, operand);
+            continue;
         }
         let extent = operands.iter().map(|&value| found[value]).max()?;
         if extent != extent_of(&graph.nodes[place].name)? {
             return None;
         }
+        if is_seen(place) {
+            if candidate.to != to {
+                return None;
+            }
+            results.push((i64::try_from(words.len() / WORDS).ok()?, place));
+        }
+        values.insert(place, found.len());
         found.push(extent);
         operands.resize(2, 0);
-        words.push(candidate.operation);
+        words.push(candidate.step);
         for value in operands {
             words.push(i64::try_from(value).ok()?);
         }
     }
-    let mut results = Vec::new();
-    for (step, &place) in order.iter().enumerate() {
-        let outside = |&(user, _): &(usize, _)| !nodes.contains(&user);
-        if Some(&place) != nodes.first() && view.users(place).iter().any(outside) {
-            results.push(i64::try_from(step).ok()?);
-        }
-    }
-    if results.len() >= MAX_OUTPUTS {
+    if results.len() >= MAX_OUTPUTS || words.is_empty() {
         return None;
     }
-    // Any input may be the one whose buffer the output takes.
+    let steps: Vec<i64> = results.iter().map(|&(step, _)| step).collect();
+    // Any input may be the one whose buffer the output takes; those of 16 bits are loaded anyway.
+    let numbered = types.iter().enumerate();
+    let narrow = numbered.filter(|(_, kind)| **kind != DataType::FLOAT);
+    let narrow: u32 = narrow.map(|(number, _)| 1 << number).sum();
     for forwarded in (0..inputs.len()).map(|input| 1 << input).chain([0]) {
-        Program::new(&words, &extents, forwarded, &results).ok()?;
+        Program::new(&words, &extents, forwarded | narrow, &steps).ok()?;
     }
     Some(Group {
         nodes: order,
         inputs,
+        types,
+        to,
         extents: extents.iter().map(|&extent| extent as i64).collect(),
         words,
         results,
     })
 }
+
+/// Numbers in a program per step.
+const WORDS: usize = 3;
 
 /// Some nodes, each after those whose values it uses; the first of `nodes` uses all others.
 fn producers_first(
@@ -363,11 +443,16 @@ fn node(graph: &GraphDef, group: &Group, last: usize) -> NodeDef {
             ..AttrList::default()
         })
     };
-    node.set_attr("N", &count(group.inputs.len()));
+    let types = AttrList {
+        types: group.types.clone(),
+        ..AttrList::default()
+    };
+    let results: Vec<i64> = group.results.iter().map(|&(step, _)| step).collect();
+    node.set_attr("Tin", &Attr::List(types));
     node.set_attr("M", &count(1 + group.results.len()));
-    node.set_attr("T", &Attr::Type(DataType::FLOAT));
+    node.set_attr("T", &Attr::Type(group.to));
     node.set_attr("program", &list(&group.words));
-    node.set_attr("results", &list(&group.results));
+    node.set_attr("results", &list(&results));
     node.set_attr("extents", &list(&group.extents));
     node
 }

@@ -18,6 +18,9 @@ struct Fused {
     attrs: &'static [&'static str],
 }
 
+/// The op that convolves and adds. Its filter and bias have a type of their own, `U`.
+pub const CONV: &str = "TfpFusedConv2D";
+
 const FUSED: &[Fused] = &[
     Fused {
         base: "MatMul",
@@ -26,7 +29,7 @@ const FUSED: &[Fused] = &[
     },
     Fused {
         base: "Conv2D",
-        op: "TfpFusedConv2D",
+        op: CONV,
         attrs: &[
             "T",
             "strides",
@@ -73,7 +76,27 @@ pub fn drop_nodes(graph: &mut GraphDef, gone: &HashSet<usize>) {
 
 /// Whether a node computes with float32.
 pub fn is_float(node: &NodeDef) -> bool {
-    attr(node, "T") == Some(Attr::Type(DataType::FLOAT))
+    float_of(node) == Some(DataType::FLOAT)
+}
+
+/// The type that a node computes with, if the fused ops do: float32 or a 16-bit float.
+pub fn float_of(node: &NodeDef) -> Option<DataType> {
+    fused_type(node, "T")
+}
+
+/// The type that an attribute names, if it is one of the fused ops.
+pub fn fused_type(node: &NodeDef, name: &str) -> Option<DataType> {
+    match attr(node, name)? {
+        Attr::Type(found) => [DataType::FLOAT, DataType::HALF, DataType::BFLOAT16]
+            .into_iter()
+            .find(|known| *known == found),
+        _ => None,
+    }
+}
+
+/// The type of a node's result, if it is one of the fused ops'.
+fn result_type(node: &NodeDef) -> Option<DataType> {
+    fused_type(node, if node.op == "Cast" { "DstT" } else { "T" })
 }
 
 /// The place of one of these activations that alone uses the node at `place`, which nobody else
@@ -91,7 +114,7 @@ pub fn activation_after(
     let fits = !preserved.contains(&node.name)
         && activations.contains(&&*next.op)
         && next.device == node.device
-        && is_float(next);
+        && float_of(next).is_some_and(|float| result_type(node) == Some(float));
     fits.then_some(user)
 }
 
@@ -114,8 +137,8 @@ fn chain(
     let base = &graph.nodes[base_place];
     let fused = FUSED.iter().find(|fused| fused.base == base.op)?;
     let fits = base.device == bias.device
-        && is_float(base)
-        && is_float(bias)
+        && float_of(base).is_some()
+        && float_of(base) == float_of(bias)
         && view.only_user(base_place) == Some(place)
         && !preserved.contains(&base.name)
         && data_format(base) == data_format(bias);
@@ -148,6 +171,9 @@ fn chain(
     }
     for name in fused.attrs {
         node.set_attr(name, &attr(base, name)?);
+    }
+    if fused.op == CONV {
+        node.set_attr("U", &attr(base, "T")?);
     }
     activate(&mut node, activation.map(|user| &graph.nodes[user]))?;
     Some((last, node, parts))
@@ -210,6 +236,31 @@ mod tests {
                 "out = Identity(r)"
             ]
         );
+    }
+
+    #[test]
+    fn floats_of_16_bits_are_fused_among_themselves() {
+        for float in [DataType::HALF, DataType::BFLOAT16] {
+            let typed = |upto: usize| {
+                let mut nodes = dense();
+                for node in &mut nodes[..upto] {
+                    node.set_attr("T", &Attr::Type(float));
+                }
+                nodes
+            };
+            let mut graph = GraphDef {
+                nodes: typed(3),
+                other: Vec::new(),
+            };
+            fuse(&mut graph, "TFP", &HashSet::new());
+            assert_eq!(graph.nodes[0].op, "TfpFusedMatMul");
+            assert_eq!(attr(&graph.nodes[0], "T"), Some(Attr::Type(float)));
+            assert_eq!(fused(typed(1), &[]).len(), 4);
+            assert_eq!(
+                fused(typed(2), &[])[0],
+                "b = TfpFusedMatMul(x w bias ^first) "
+            );
+        }
     }
 
     #[test]

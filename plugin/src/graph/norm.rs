@@ -1,5 +1,8 @@
 //! Batch norms of inference, which come as a product and a sum: into one op, or into the weights of
 //! the convolution before.
+//!
+//! In a model of mixed precision a norm computes in float32 between two casts. It then takes the value
+//! before the first one, and gives that after the second one.
 
 use std::collections::HashSet;
 
@@ -7,7 +10,7 @@ use tfp_bindings::DataType;
 use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::proto::graph::{GraphDef, NodeDef};
 
-use super::fuse::{CLAMPS, activation_after, drop_nodes, is_float};
+use super::fuse::{CLAMPS, CONV, activation_after, drop_nodes, float_of, fused_type};
 use super::view::{Names, View, attr, control_inputs, data_inputs, is_on};
 
 /// What is known of the shape of an input: -1 for an unknown dimension.
@@ -19,9 +22,28 @@ struct Norm {
     product: usize,
     sum: usize,
     activation: Option<usize>,
+    /// Places of the casts before the product and after the sum.
+    casts: Option<(usize, usize)>,
     x: String,
     scale: String,
     shift: String,
+    /// Type of `x` and of the result.
+    outside: DataType,
+    /// Type of the numbers per channel.
+    inside: DataType,
+}
+
+impl Norm {
+    /// The place of the node with the result.
+    fn last(&self) -> usize {
+        let cast = self.casts.map(|(_, after)| after);
+        self.activation.or(cast).unwrap_or(self.sum)
+    }
+
+    /// The place of the node that uses `x`.
+    fn first(&self) -> usize {
+        self.casts.map_or(self.product, |(before, _)| before)
+    }
 }
 
 /// Whether there may be something to do, for which shapes are needed.
@@ -51,10 +73,16 @@ pub fn rewrite(
         let Some(norm) = found.filter(|norm| !gone.contains(&norm.product)) else {
             continue;
         };
+        let last = norm.last();
         gone.insert(norm.product);
-        let last = norm.activation.unwrap_or(norm.sum);
-        if last != norm.sum {
-            gone.insert(norm.sum);
+        gone.extend([norm.sum].into_iter().filter(|&place| place != last));
+        if let Some((before, after)) = norm.casts {
+            gone.extend([after].into_iter().filter(|&place| place != last));
+            gone.extend(
+                [before]
+                    .into_iter()
+                    .filter(|&place| is_hidden(graph, &view, place, norm.product, preserved)),
+            );
         }
         let folded = fold(graph, &view, &norm, preserved, shapes, &mut names);
         graph.nodes[last] = match folded {
@@ -83,7 +111,10 @@ fn shift_first(
     };
     for last in 0..view.len() {
         let node = &graph.nodes[last];
-        if node.op != "AddV2" || !is_float(node) || !is_on(node, device_type) {
+        let Some(float) = float_of(node).filter(|_| node.op == "AddV2") else {
+            continue;
+        };
+        if !is_on(node, device_type) {
             continue;
         }
         let operands: Vec<_> = data_inputs(node).cloned().collect();
@@ -94,7 +125,8 @@ fn shift_first(
             let place = view.producer(sum)?;
             let first = &graph.nodes[place];
             let hidden = view.only_user(place) == Some(last) && !preserved.contains(&first.name);
-            let is_sum = matches!(&*first.op, "AddN" | "Add" | "AddV2") && is_float(first);
+            let is_sum =
+                matches!(&*first.op, "AddN" | "Add" | "AddV2") && float_of(first) == Some(float);
             let terms: Vec<_> = data_inputs(first).cloned().collect();
             let [c, d] = terms.as_slice() else {
                 return None;
@@ -104,7 +136,7 @@ fn shift_first(
             }
             let (product, residual) = [(c, d), (d, c)]
                 .into_iter()
-                .find(|(product, _)| is_scaled(graph, &view, product, shift, shapes))?;
+                .find(|(product, _)| is_scaled(graph, &view, product, (shift, float), shapes))?;
             let of_first = [product.clone(), shift.clone()];
             Some((place, of_first, [sum.clone(), residual.clone()]))
         });
@@ -119,7 +151,7 @@ fn shift_first(
             let sum = &mut graph.nodes[first];
             sum.op = "AddV2".to_owned();
             sum.attrs.clear();
-            sum.set_attr("T", &Attr::Type(DataType::FLOAT));
+            sum.set_attr("T", &Attr::Type(float));
             if op == "AddN" {
                 let sum = &mut graph.nodes[last];
                 (sum.op, sum.attrs) = (op, attrs);
@@ -133,7 +165,7 @@ fn is_scaled(
     graph: &GraphDef,
     view: &View,
     product: &str,
-    shift: &str,
+    (shift, float): (&str, DataType),
     shapes: &Shapes<'_>,
 ) -> bool {
     let Some(node) = view.producer(product).map(|place| &graph.nodes[place]) else {
@@ -144,7 +176,7 @@ fn is_scaled(
         return false;
     };
     let by_channel = |x: &str, scale: &str| is_by_channel(shapes, x, &[scale, shift]);
-    node.op == "Mul" && is_float(node) && (by_channel(a, b) || by_channel(b, a))
+    node.op == "Mul" && float_of(node) == Some(float) && (by_channel(a, b) || by_channel(b, a))
 }
 
 /// Gives a node other values; it waits for the same nodes.
@@ -156,7 +188,7 @@ fn replace_values(node: &mut NodeDef, values: [String; 2]) {
 /// The products that a sum has as operands: the number of the operand, and the product's place.
 fn products(graph: &GraphDef, view: &View, sum: usize, device_type: &str) -> Vec<(usize, usize)> {
     let node = &graph.nodes[sum];
-    if node.op != "AddV2" || !is_float(node) || !is_on(node, device_type) {
+    if node.op != "AddV2" || float_of(node).is_none() || !is_on(node, device_type) {
         return Vec::new();
     }
     let operands = data_inputs(node).enumerate();
@@ -164,7 +196,7 @@ fn products(graph: &GraphDef, view: &View, sum: usize, device_type: &str) -> Vec
         let place = view.producer(input)?;
         let product = &graph.nodes[place];
         let fits = product.op == "Mul"
-            && is_float(product)
+            && float_of(product) == float_of(node)
             && product.device == node.device
             && view.only_user(place) == Some(sum);
         fits.then_some((number, place))
@@ -195,15 +227,58 @@ fn find(
             let (x, scale) = [(a, b), (b, a)]
                 .into_iter()
                 .find(|(x, scale)| is_by_channel(shapes, x, &[scale, shift]))?;
-            Some(Norm {
+            let inside = float_of(node)?;
+            let mut norm = Norm {
                 product,
                 sum,
-                activation: activation_after(graph, view, sum, CLAMPS, preserved),
+                activation: None,
+                casts: None,
                 x: x.clone(),
                 scale: scale.clone(),
                 shift: shift.clone(),
-            })
+                outside: inside,
+                inside,
+            };
+            if let Some((casts, source, outside)) = casts(graph, view, &norm, preserved) {
+                (norm.casts, norm.x, norm.outside) = (Some(casts), source, outside);
+            }
+            norm.activation = activation_after(graph, view, norm.last(), CLAMPS, preserved);
+            Some(norm)
         })
+}
+
+/// The places of the casts around a norm of float32, the value before the first one, and its type: a
+/// 16-bit float, which the result gets, too.
+fn casts(
+    graph: &GraphDef,
+    view: &View,
+    norm: &Norm,
+    preserved: &HashSet<String>,
+) -> Option<((usize, usize), String, DataType)> {
+    let sum = &graph.nodes[norm.sum];
+    let (before, after) = (view.producer(&norm.x)?, view.only_user(norm.sum)?);
+    let [first, last] = [before, after].map(|place| &graph.nodes[place]);
+    let outside = fused_type(first, "SrcT").filter(|&float| float != DataType::FLOAT)?;
+    let types = |node: &NodeDef| (fused_type(node, "SrcT"), fused_type(node, "DstT"));
+    let fits = [first, last].into_iter().all(|cast| {
+        let cuts_off = attr(cast, "Truncate") == Some(Attr::Bool(true));
+        cast.op == "Cast" && !cuts_off && cast.device == sum.device
+    }) && types(first) == (Some(outside), Some(DataType::FLOAT))
+        && types(last) == (Some(DataType::FLOAT), Some(outside))
+        && !preserved.contains(&sum.name);
+    let source = data_inputs(first).next()?;
+    fits.then(|| ((before, after), source.clone(), outside))
+}
+
+/// Whether only the node at `user` uses the one at `place`, which nobody else sees.
+fn is_hidden(
+    graph: &GraphDef,
+    view: &View,
+    place: usize,
+    user: usize,
+    preserved: &HashSet<String>,
+) -> bool {
+    view.only_user(place) == Some(user) && !preserved.contains(&graph.nodes[place].name)
 }
 
 /// Whether the vectors have a number for each element of the last axis of `x`, which has others;
@@ -232,8 +307,15 @@ fn activation(graph: &GraphDef, norm: &Norm) -> Attr {
 
 /// A node in the place of the norm's last one, with the control inputs of all of it.
 fn last_node(graph: &GraphDef, norm: &Norm, op: &str, inputs: Vec<String>) -> NodeDef {
-    let places = [Some(norm.product), Some(norm.sum), norm.activation];
-    let last = &graph.nodes[norm.activation.unwrap_or(norm.sum)];
+    let (before, after) = norm.casts.unzip();
+    let places = [
+        before,
+        Some(norm.product),
+        Some(norm.sum),
+        after,
+        norm.activation,
+    ];
+    let last = &graph.nodes[norm.last()];
     let mut node = NodeDef {
         name: last.name.clone(),
         op: op.to_owned(),
@@ -258,7 +340,8 @@ fn wait_as(node: &mut NodeDef, other: &NodeDef) {
 fn scale_shift(graph: &GraphDef, norm: &Norm) -> NodeDef {
     let inputs = vec![norm.x.clone(), norm.scale.clone(), norm.shift.clone()];
     let mut node = last_node(graph, norm, "TfpScaleShift", inputs);
-    node.set_attr("T", &Attr::Type(DataType::FLOAT));
+    node.set_attr("T", &Attr::Type(norm.outside));
+    node.set_attr("U", &Attr::Type(norm.inside));
     node.set_attr("activation", &activation(graph, norm));
     node
 }
@@ -275,10 +358,14 @@ fn fold(
 ) -> Option<(usize, NodeDef, Vec<NodeDef>)> {
     let place = view.producer(&norm.x)?;
     let conv = &graph.nodes[place];
-    let hidden = view.only_user(place) == Some(norm.product) && !preserved.contains(&conv.name);
+    let hidden = is_hidden(graph, view, place, norm.first(), preserved)
+        && norm
+            .casts
+            .is_none_or(|(before, _)| is_hidden(graph, view, before, norm.product, preserved))
+        && float_of(conv) == Some(norm.outside);
     let is_conv = match &*conv.op {
-        "Conv2D" => is_float(conv),
-        "TfpFusedConv2D" => attr(conv, "activation") == Some(Attr::String(Vec::new())),
+        "Conv2D" => true,
+        CONV => attr(conv, "activation") == Some(Attr::String(Vec::new())),
         _ => false,
     };
     let last = attr(conv, "data_format") == Some(Attr::String(b"NHWC".to_vec()));
@@ -300,32 +387,27 @@ fn fold(
     if weights > pixels.saturating_mul(batch.unwrap_or(2)) {
         return None;
     }
-    let float = Attr::Type(DataType::FLOAT);
-    let mut added = Vec::new();
-    let mut add = |op: &str, inputs: [&String; 2]| {
-        let mut node = NodeDef {
-            name: names.fresh(&format!("{}/tfp/{op}", conv.name)),
-            op: op.to_owned(),
-            inputs: inputs.map(Clone::clone).to_vec(),
-            device: conv.device.clone(),
-            ..NodeDef::default()
-        };
-        node.set_attr("T", &float);
-        added.push(node);
-        added
-            .last()
-            .map_or_else(String::new, |node| node.name.clone())
+    let mut folded = Folded {
+        conv,
+        names,
+        added: Vec::new(),
     };
-    let filter = add("Mul", [filter, &norm.scale]);
+    let weights = fused_type(conv, "U").or_else(|| float_of(conv))?;
+    let filter = folded.wide(filter, weights);
+    let scale = folded.wide(&norm.scale, norm.inside);
+    let shift = folded.wide(&norm.shift, norm.inside);
+    let filter = folded.add("Mul", &[&filter, &scale]);
     let bias = match operands.get(2) {
-        None => norm.shift.clone(),
+        None => shift,
         Some(bias) => {
-            let scaled = add("Mul", [bias, &norm.scale]);
-            add("AddV2", [&scaled, &norm.shift])
+            let bias = folded.wide(bias, weights);
+            let scaled = folded.add("Mul", &[&bias, &scale]);
+            folded.add("AddV2", &[&scaled, &shift])
         }
     };
+    let added = folded.added;
     let inputs = vec![image.clone(), filter, bias];
-    let mut node = last_node(graph, norm, "TfpFusedConv2D", inputs);
+    let mut node = last_node(graph, norm, CONV, inputs);
     wait_as(&mut node, conv);
     for name in [
         "strides",
@@ -336,9 +418,49 @@ fn fold(
     ] {
         node.set_attr(name, &attr(conv, name)?);
     }
-    node.set_attr("T", &float);
+    node.set_attr("T", &Attr::Type(norm.outside));
+    node.set_attr("U", &Attr::Type(DataType::FLOAT));
     node.set_attr("activation", &activation(graph, norm));
     Some((place, node, added))
+}
+
+/// Nodes that compute the weights of a convolution with a norm, in float32: rounded to 16 bits, they
+/// would be less exact than convolution and norm apart.
+struct Folded<'a> {
+    conv: &'a NodeDef,
+    names: &'a mut Names,
+    added: Vec<NodeDef>,
+}
+
+impl Folded<'_> {
+    fn node(&mut self, op: &str, inputs: &[&String], attrs: &[(&str, DataType)]) -> String {
+        let name = self.names.fresh(&format!("{}/tfp/{op}", self.conv.name));
+        let mut node = NodeDef {
+            name: name.clone(),
+            op: op.to_owned(),
+            inputs: inputs.iter().map(|&input| input.clone()).collect(),
+            device: self.conv.device.clone(),
+            ..NodeDef::default()
+        };
+        for (attr, float) in attrs {
+            node.set_attr(attr, &Attr::Type(*float));
+        }
+        self.added.push(node);
+        name
+    }
+
+    fn add(&mut self, op: &str, inputs: &[&String; 2]) -> String {
+        self.node(op, inputs, &[("T", DataType::FLOAT)])
+    }
+
+    /// The value in float32.
+    fn wide(&mut self, value: &String, from: DataType) -> String {
+        if from == DataType::FLOAT {
+            return value.clone();
+        }
+        let types = [("SrcT", from), ("DstT", DataType::FLOAT)];
+        self.node("Cast", &[value], &types)
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::proto::graph::{GraphDef, NodeDef};
 
-use super::fuse::{ACTIVATIONS, activate, activation_after, drop_nodes, is_float};
+use super::fuse::{ACTIVATIONS, CONV, activate, activation_after, drop_nodes, float_of};
 use super::norm::Shapes;
 use super::view::{View, attr, control_inputs, data_inputs, is_on};
 
@@ -25,7 +25,7 @@ pub fn rewrite(
     let mut gone = HashSet::new();
     for sum in 0..graph.nodes.len() {
         let node = &graph.nodes[sum];
-        let is_sum = matches!(&*node.op, "Add" | "AddN" | "AddV2") && is_float(node);
+        let is_sum = matches!(&*node.op, "Add" | "AddN" | "AddV2") && float_of(node).is_some();
         if !is_sum || !is_on(node, device_type) {
             continue;
         }
@@ -43,8 +43,6 @@ pub fn rewrite(
     }
     drop_nodes(graph, &gone);
 }
-
-const CONV: &str = "TfpFusedConv2D";
 
 /// The place of a convolution that only the sum uses, and the value that it is added to.
 fn operands(
@@ -66,6 +64,7 @@ fn operands(
         let place = view.producer(conv)?;
         let node = &graph.nodes[place];
         let fits = node.op == CONV
+            && float_of(node) == float_of(&graph.nodes[sum])
             && attr(node, "activation") == Some(Attr::String(Vec::new()))
             && attr(node, "data_format") == Some(Attr::String(b"NHWC".to_vec()))
             && data_inputs(node).count() == 3
@@ -160,6 +159,17 @@ mod tests {
                 "r = TfpFusedConv2D(image filter_2 bias_2 c ^second) Relu",
             ]
         );
+    }
+
+    #[test]
+    fn types_must_be_alike() {
+        let half = Attr::Type(tfp_bindings::DataType::BFLOAT16);
+        let mut other = block();
+        other[0].set_attr("T", &half);
+        assert_eq!(rewritten(other.clone(), &[]).len(), 4);
+        other[1].set_attr("T", &half);
+        other[2].set_attr("T", &half);
+        assert_eq!(rewritten(other, &[]).len(), 2);
     }
 
     #[test]

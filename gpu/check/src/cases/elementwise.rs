@@ -1,5 +1,6 @@
 //! Calls of element-wise ops.
 
+use tfp_kernels::base::dtype::DType;
 use tfp_kernels::ops::elementwise::expression::operation;
 
 use super::{Checked, kernel};
@@ -140,6 +141,7 @@ fn programs(random: &mut Random, out: &mut Vec<Checked>) {
         ];
         let mut case = Case::new(kernel("TfpExpression"), inputs);
         case.attrs = Table(vec![
+            ("T", Attr::Type(DType::F32)),
             ("program", Attr::Ints(words.concat())),
             ("results", Attr::Ints(vec![1])),
             ("extents", Attr::Ints(vec![])),

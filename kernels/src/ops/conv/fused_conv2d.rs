@@ -1,9 +1,11 @@
 //! `TfpFusedConv2D`, an op that the plug-in defines: `activation(conv(input, filter) + bias)`, or
 //! `activation(conv(input, filter) + bias + residual)`.
+//!
+//! Of 16-bit floats, filter and bias may be `f32`: weights that a batch norm is folded into.
 
 use crate::base::adapt::{check_shape, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{AttrKind, Call, KernelDef};
+use crate::base::def::{AttrKind, Call, KernelDef, Variants};
 use crate::base::error::{Error, Result};
 use crate::base::scratch;
 use crate::base::shape::Shape;
@@ -16,7 +18,7 @@ use crate::ops::matrix::fused_mat_mul::After;
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
     op: "TfpFusedConv2D",
-    variants: variants!(["T": F32];),
+    variants: variants!(["T": F32, "U": F32];),
     attrs: &[
         ("strides", AttrKind::Ints),
         ("dilations", AttrKind::Ints),
@@ -31,6 +33,13 @@ pub static DEF: KernelDef = KernelDef {
     scratch: |inputs| (conv2d::DEF.scratch)(inputs),
     run,
 };
+
+/// The types of 16-bit floats.
+pub const NARROW: &[Variants] = variants!(
+    ["T": F16 BF16, "U": F32];
+    ["T": F16, "U": F16];
+    ["T": BF16, "U": BF16];
+);
 
 /// A number per channel; axes of one element may be in front, as those of a batch norm's shift.
 fn check_bias(shape: &Shape) -> Result<()> {

@@ -5,6 +5,10 @@
 //! further ones. Values that a step uses stay in the cache, block by block; every element has the
 //! bits that separate ops give it.
 //!
+//! All steps compute in `f32`. A step of a 16-bit float rounds its result to that type, as the op that
+//! it stands for does; `Cast` between floats is such a step. Inputs may have different types of floats,
+//! and the outputs have the one that the attribute `T` names.
+//!
 //! The attribute `extents` has, for each input, the least that it has to be: 0 for a number, 1 for a
 //! row, 2 for a whole one. It is empty where anything goes.
 //!
@@ -15,6 +19,7 @@ use crate::base::adapt::variants;
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::half::Half;
 use crate::base::shape::Shape;
 use crate::frame::map::{Map, map_here};
 use crate::frame::zip::Zip;
@@ -26,7 +31,7 @@ use crate::simd::body::{Body, dispatch};
 
 mod evaluate;
 
-pub use self::evaluate::evaluate;
+pub use self::evaluate::{Store, Values, Wide, evaluate};
 
 /// Most inputs of a program.
 pub const MAX_INPUTS: usize = 12;
@@ -112,6 +117,11 @@ macro_rules! operations {
                 cost: <Pow as Zip<f32>>::COST,
                 function: Function::Two(map_two::<Pow>),
             },
+            Operation {
+                op: "Cast",
+                cost: 1,
+                function: Function::One(|x, out| out.copy_from_slice(x)),
+            },
         ]
     };
 }
@@ -134,6 +144,27 @@ pub fn operation(op: &str) -> Option<(i64, usize)> {
         Function::Two(_) | Function::Back(_) => 2,
     };
     Some((i64::try_from(number).ok()?, operands))
+}
+
+/// What rounds the results of steps, by the part of a step's number that is above the operations.
+const ROUNDED: [Option<Half>; 3] = [None, Some(Half::F16), Some(Half::BF16)];
+
+/// The number of the step that does what an op does, see [`operation`], on elements of this type.
+/// `None` for types that are not floats of at most 32 bits.
+#[must_use]
+pub fn step_of(operation: i64, dtype: DType) -> Option<i64> {
+    let wide = (dtype == DType::F32).then_some(None);
+    let half = wide.or_else(|| Half::of(dtype).map(Some))?;
+    let kind = ROUNDED.iter().position(|known| *known == half)?;
+    let kinds = i64::try_from(kind * OPERATIONS.len()).ok()?;
+    operation.checked_add(kinds)
+}
+
+/// The operation of a step, and what rounds its result.
+fn found(code: i64) -> Option<(&'static Operation, Option<Half>)> {
+    let code = usize::try_from(code).ok()?;
+    let rounds = ROUNDED.get(code / OPERATIONS.len())?;
+    Some((OPERATIONS.get(code % OPERATIONS.len())?, *rounds))
 }
 
 /// How many elements a value has.
@@ -172,6 +203,8 @@ impl Extent {
 #[derive(Clone, Copy)]
 struct Step {
     function: Function,
+    /// The type whose numbers the results are, unless it is `f32`.
+    rounds: Option<Half>,
     operands: [usize; 2],
     extent: Extent,
     /// The register of the result; the output's block for the last step.
@@ -186,7 +219,7 @@ pub struct Program {
     steps: [Step; MAX_STEPS],
     len: usize,
     extents: [Extent; MAX_INPUTS],
-    /// Registers of inputs that are not whole, or whose values are in the first output's buffer.
+    /// Registers of inputs that are not whole, or whose values come through a register.
     kept: [usize; MAX_INPUTS],
     outputs: usize,
     cost: usize,
@@ -220,14 +253,14 @@ impl Free {
 
 impl Program {
     /// Reads steps of three numbers: operation, first and second operand. An operand below the
-    /// number of inputs is an input, one above the result of a step. `forwarded` are the inputs
-    /// whose values are in the first output's buffer, as bits; `results` the numbers of the steps
-    /// whose results are the outputs after the first.
+    /// number of inputs is an input, one above the result of a step. `loaded` are the inputs whose
+    /// values come through a register, as bits: those in the first output's buffer, and those of 16-bit
+    /// floats. `results` are the numbers of the steps whose results are the outputs after the first.
     ///
     /// # Errors
     /// [`Error::Value`] for bytes that are not a program, or one with too many inputs, steps, outputs or
     /// values at a time; or if an output is not [`Extent::Whole`].
-    pub fn new(words: &[i64], extents: &[Extent], forwarded: u32, results: &[i64]) -> Result<Self> {
+    pub fn new(words: &[i64], extents: &[Extent], loaded: u32, results: &[i64]) -> Result<Self> {
         let (words, rest) = words.as_chunks::<WORDS>();
         let inputs = extents.len();
         let too_many = words.len() > MAX_STEPS || inputs > MAX_INPUTS;
@@ -239,6 +272,7 @@ impl Program {
             inputs,
             steps: [Step {
                 function: OPERATIONS[0].function,
+                rounds: None,
                 operands: [0; 2],
                 extent: Extent::Scalar,
                 register: 0,
@@ -252,10 +286,7 @@ impl Program {
         };
         program.extents[..inputs].copy_from_slice(extents);
         for (number, &[code, a, b]) in words.iter().enumerate() {
-            let place = usize::try_from(code).ok();
-            let operation = place
-                .and_then(|place| OPERATIONS.get(place))
-                .ok_or(NO_PROGRAM)?;
+            let (operation, rounds) = found(code).ok_or(NO_PROGRAM)?;
             let operand = |value: i64| {
                 let found = usize::try_from(value).ok();
                 found
@@ -278,6 +309,7 @@ impl Program {
             }
             let step = Step {
                 function: operation.function,
+                rounds,
                 operands,
                 extent: operands
                     .map(|value| program.extent(value))
@@ -300,15 +332,15 @@ impl Program {
                 .ok_or(NO_PROGRAM)?;
             step.output = Some(1 + output);
         }
-        program.place(&last_use, forwarded)?;
+        program.place(&last_use, loaded)?;
         Ok(program)
     }
 
     /// Gives every value that is kept a register.
-    fn place(&mut self, last_use: &[usize], forwarded: u32) -> Result<()> {
+    fn place(&mut self, last_use: &[usize], loaded: u32) -> Result<()> {
         let mut free = Free((1 << REGISTERS) - 1);
         for input in 0..self.inputs {
-            if self.extents[input] != Extent::Whole || forwarded >> input & 1 == 1 {
+            if self.extents[input] != Extent::Whole || loaded >> input & 1 == 1 {
                 self.kept[input] = free.take()?;
             }
         }
@@ -353,8 +385,9 @@ impl Program {
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    variants: variants!(["T": F32];),
+    variants: variants!(["T": F32 F16 BF16];),
     attrs: &[
+        ("T", AttrKind::Type),
         ("program", AttrKind::Ints),
         ("results", AttrKind::Ints),
         ("extents", AttrKind::Ints),
@@ -376,7 +409,8 @@ pub static DEF: KernelDef = KernelDef {
     outputs: |inputs, sink| {
         let shape = output_shape(inputs)?;
         let others = inputs.attrs.ints("results")?;
-        (0..=others.len()).try_for_each(|_| sink(DType::F32, shape))
+        let dtype = inputs.attrs.dtype("T")?;
+        (0..=others.len()).try_for_each(|_| sink(dtype, shape))
     },
     run,
     ..KernelDef::of("TfpExpression")
@@ -408,8 +442,8 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let shape = output_shape(&call.inputs)?;
     let count = call.inputs.tensors.len();
     let mut extents = [Extent::Scalar; MAX_INPUTS];
-    let mut values = [&[][..]; MAX_INPUTS];
-    let mut forwarded = 0;
+    let mut values = [Values::Output; MAX_INPUTS];
+    let mut loaded = 0;
     let slots = extents.iter_mut().zip(&mut values);
     for (number, (input, (extent, values))) in call.inputs.tensors.iter().zip(slots).enumerate() {
         *extent = Extent::find(input.shape(), &shape).ok_or(Error::Shape {
@@ -417,24 +451,42 @@ fn run(call: &mut Call<'_>) -> Result<()> {
             found: *input.shape(),
             expected: shape,
         })?;
-        if input.is_forwarded() {
-            forwarded |= 1 << number;
-        } else {
-            *values = input.f32("inputs")?;
+        if !input.is_forwarded() {
+            *values = match Half::of(input.dtype()) {
+                None => Values::Wide(input.f32("inputs")?),
+                Some(_) => {
+                    let (half, bits) = input.halves("inputs")?;
+                    Values::Narrow(half, bits)
+                }
+            };
+        }
+        if !matches!(values, Values::Wide(_)) {
+            loaded |= 1 << number;
         }
     }
     let extents = extents.get(..count).ok_or(NO_PROGRAM)?;
     let attrs = call.inputs.attrs;
     check_extents(extents, attrs.ints("extents")?)?;
     let results = attrs.ints("results")?;
-    let program = Program::new(attrs.ints("program")?, extents, forwarded, results)?;
+    let program = Program::new(attrs.ints("program")?, extents, loaded, results)?;
     let row = shape.last().copied().unwrap_or(1);
-    let parallel = call.parallel;
-    let mut outputs: [&mut [f32]; MAX_OUTPUTS] = [&mut [], &mut [], &mut [], &mut []];
-    for (slot, output) in outputs.iter_mut().zip(&mut *call.outputs) {
-        *slot = output.f32_mut("outputs")?;
+    let (values, parallel) = (&values[..count], call.parallel);
+    match Half::of(attrs.dtype("T")?) {
+        None => {
+            let mut outputs: [&mut [f32]; MAX_OUTPUTS] = Default::default();
+            for (slot, output) in outputs.iter_mut().zip(&mut *call.outputs) {
+                *slot = output.f32_mut("outputs")?;
+            }
+            evaluate(&program, values, row, Wide, outputs, parallel)
+        }
+        Some(half) => {
+            let mut outputs: [&mut [u16]; MAX_OUTPUTS] = Default::default();
+            for (slot, output) in outputs.iter_mut().zip(&mut *call.outputs) {
+                *slot = output.halves_mut("outputs")?.1;
+            }
+            evaluate(&program, values, row, half, outputs, parallel)
+        }
     }
-    evaluate(&program, &values[..count], row, outputs, parallel)
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
 //! `TfpScaleShift`, an op that the plug-in defines: `activation(x * scale + shift)` with a number
 //! per channel, the last axis. A batch norm comes down to this in inference.
+//!
+//! `x` and the result may be of a 16-bit float. All is computed in `f32` then, and rounded once.
 
 use crate::base::adapt::{check_count, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{AttrKind, Call, KernelDef};
-use crate::base::dtype::DType;
+use crate::base::def::{AttrKind, Call, KernelDef, TensorRef};
 use crate::base::error::{Error, Result};
+use crate::base::half::Half;
 use crate::base::parallel::Parallel;
+use crate::base::scratch;
 use crate::base::shape::Shape;
 use crate::gemm::Activation;
 use crate::ops::matrix::fused_mat_mul::activation;
@@ -16,7 +19,11 @@ use crate::simd::{self, Simd, fetch_far};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    variants: variants!(["T": F32];),
+    variants: variants!(
+        ["T": F32 F16 BF16, "U": F32];
+        ["T": F16, "U": F16];
+        ["T": BF16, "U": BF16];
+    ),
     attrs: &[("activation", AttrKind::String)],
     forward: &[(0, 0)],
     outputs: |inputs, sink| {
@@ -40,7 +47,16 @@ pub static DEF: KernelDef = KernelDef {
                 });
             }
         }
-        sink(DType::F32, x)
+        sink(inputs.get(0, "x")?.dtype(), x)
+    },
+    scratch: |inputs| {
+        let narrow = Half::of(inputs.get(1, "scale")?.dtype()).is_some();
+        let channels = inputs.shape(1, "scale")?.elements();
+        if narrow {
+            scratch::f32_bytes(channels.saturating_mul(2))
+        } else {
+            Ok(0)
+        }
     },
     run,
     ..KernelDef::of("TfpScaleShift")
@@ -192,26 +208,8 @@ pub fn scale_shift(
     if let Some(x) = x {
         check_count("out", out.len(), x.len())?;
     }
-    let limits = match *activation {
-        Activation::None => None,
-        Activation::Clamp(low, high) => Some((low, high)),
-        Activation::Map(_) => {
-            return Err(Error::Value {
-                argument: "activation",
-                expected: "none or a clamp",
-            });
-        }
-    };
-    if out.is_empty() {
-        return Ok(());
-    }
-    if scale.is_empty() || !out.len().is_multiple_of(scale.len()) {
-        return Err(Error::Length {
-            argument: "x",
-            found: out.len(),
-            expected: scale.len(),
-        });
-    }
+    let limits = limits(activation)?;
+    check_rows(out.len(), scale.len())?;
     let chunk = chunk_len(parallel, out.len(), scale.len(), 1);
     let far = scale.len() >= LONG && stream::is_far::<f32>(out.len());
     for_each_chunk(
@@ -238,26 +236,166 @@ pub fn scale_shift(
     Ok(())
 }
 
+fn check_rows(len: usize, width: usize) -> Result<()> {
+    if len.checked_rem(width).unwrap_or(len) == 0 {
+        return Ok(());
+    }
+    Err(Error::Length {
+        argument: "x",
+        found: len,
+        expected: width,
+    })
+}
+
+/// As [`scale_shift`], of 16-bit floats, rounded once.
+///
+/// # Errors
+/// As [`scale_shift`].
+fn narrow(
+    (half, x): (Half, Option<&[u16]>),
+    (scale, shift): (&[f32], &[f32]),
+    activation: &Activation,
+    out: &mut [u16],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    check_count("shift", shift.len(), scale.len())?;
+    if let Some(x) = x {
+        check_count("out", out.len(), x.len())?;
+    }
+    let limits = limits(activation)?;
+    check_rows(out.len(), scale.len())?;
+    let chunk = chunk_len(parallel, out.len(), scale.len(), 1);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        let x = x.map(|x| &x[start..start + out.len()]);
+        NarrowRows {
+            half,
+            x,
+            scale,
+            shift,
+            limits,
+            out,
+        }
+        .run();
+    });
+    Ok(())
+}
+
+/// What a part of a tensor of 16-bit floats becomes.
+struct NarrowRows<'a> {
+    half: Half,
+    /// The values; those of `out` if there are none.
+    x: Option<&'a [u16]>,
+    scale: &'a [f32],
+    shift: &'a [f32],
+    limits: Option<(f32, f32)>,
+    out: &'a mut [u16],
+}
+
+/// Elements of a 16-bit float that are worked on at a time.
+const BLOCK: usize = 1024;
+
+impl NarrowRows<'_> {
+    fn run(self) {
+        let mut wide = [0.0; BLOCK];
+        let width = self.scale.len();
+        // Whole rows, or a part of one.
+        let step = (BLOCK / width * width).max(width.min(BLOCK));
+        let mut at = 0;
+        while at < self.out.len() {
+            let column = at % width;
+            let left = if width < BLOCK {
+                step
+            } else {
+                step.min(width - column)
+            };
+            let len = left.min(self.out.len() - at);
+            let (out, wide) = (&mut self.out[at..at + len], &mut wide[..len]);
+            match self.x {
+                Some(x) => self.half.widen(&x[at..at + len], wide),
+                None => self.half.widen(out, wide),
+            }
+            let columns = column..(column + len).min(width);
+            dispatch(Rows {
+                x: None,
+                scale: &self.scale[columns.clone()],
+                shift: &self.shift[columns],
+                limits: self.limits,
+                out: wide,
+            });
+            self.half.round(wide, out);
+            at += len;
+        }
+    }
+}
+
+/// The numbers of a row, which are in `room` if they had to be widened.
+fn row<'a>(
+    tensor: &TensorRef<'a>,
+    argument: &'static str,
+    room: &'a mut [f32],
+) -> Result<&'a [f32]> {
+    if Half::of(tensor.dtype()).is_none() {
+        return tensor.f32(argument);
+    }
+    let (half, bits) = tensor.halves(argument)?;
+    check_count(argument, room.len(), bits.len())?;
+    half.widen(bits, room);
+    Ok(room)
+}
+
+fn limits(activation: &Activation) -> Result<Option<(f32, f32)>> {
+    match *activation {
+        Activation::None => Ok(None),
+        Activation::Clamp(low, high) => Ok(Some((low, high))),
+        Activation::Map(_) => Err(Error::Value {
+            argument: "activation",
+            expected: "none or a clamp",
+        }),
+    }
+}
+
 fn run(call: &mut Call<'_>) -> Result<()> {
     let activation = activation(call.inputs.attrs.string("activation")?)?;
-    let x = call.inputs.get(0, "x")?;
-    let scale = call.inputs.get(1, "scale")?.f32("scale")?;
-    let shift = call.inputs.get(2, "shift")?.f32("shift")?;
+    let (x, parallel) = (call.inputs.get(0, "x")?, call.parallel);
+    let (scale, shift) = (call.inputs.get(1, "scale")?, call.inputs.get(2, "shift")?);
+    let room = scratch::f32s(core::mem::take(&mut call.scratch));
+    let (first, second) = room.split_at_mut(room.len() / 2);
+    let scale = row(&scale, "scale", first)?;
+    let shift = row(&shift, "shift", second)?;
+    let out = call.outputs.first_mut().ok_or(Error::Value {
+        argument: "output",
+        expected: "an output tensor",
+    })?;
+    if Half::of(x.dtype()).is_none() {
+        let x = if x.is_forwarded() {
+            None
+        } else {
+            Some(x.f32("x")?)
+        };
+        return scale_shift(
+            x,
+            (scale, shift),
+            &activation,
+            out.f32_mut("output")?,
+            parallel,
+        );
+    }
+    let (half, out) = out.halves_mut("output")?;
     let x = if x.is_forwarded() {
         None
     } else {
-        Some(x.f32("x")?)
+        Some(x.halves("x")?.1)
     };
-    let parallel = call.parallel;
-    let out = call.output(0)?.f32_mut("output")?;
-    scale_shift(x, (scale, shift), &activation, out, parallel)
+    narrow((half, x), (scale, shift), &activation, out, parallel)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::dtype::DType;
     use crate::simd::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
+    use crate::trial::{Attr, Tensor, run as run_def};
 
     #[test]
     fn in_place_and_elsewhere() {
@@ -296,6 +434,66 @@ mod tests {
                     assert_eq!(found, value.clamp(low, high));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn floats_of_16_bits_are_rounded_once() {
+        for half in [Half::F16, Half::BF16] {
+            for (rows, width) in [
+                (0, 3),
+                (7, 5),
+                (3000, 1),
+                (90, 63),
+                (300, 257),
+                (3, 1024),
+                (5, 2500),
+            ] {
+                let mut x = numbers(rows * width, 1);
+                half.keep(&mut x);
+                let (scale, shift) = (numbers(width, 2), numbers(width, 3));
+                let factors = (&*scale, &*shift);
+                let mut wide = vec![f32::NAN; x.len()];
+                scale_shift(
+                    Some(&x),
+                    factors,
+                    &Activation::RELU,
+                    &mut wide,
+                    &Interleaved,
+                )
+                .unwrap();
+                let (mut bits, mut expected) = (vec![0; x.len()], vec![0; x.len()]);
+                half.round(&x, &mut bits);
+                half.round(&wide, &mut expected);
+                let mut out = vec![0xFFFF; x.len()];
+                let relu = &Activation::RELU;
+                narrow((half, Some(&bits)), factors, relu, &mut out, &Interleaved).unwrap();
+                assert_eq!(out, expected);
+                narrow((half, None), factors, relu, &mut bits, &Interleaved).unwrap();
+                assert_eq!(bits, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_definition_takes_rows_of_either_type() {
+        let attrs = [("activation", Attr::Text("Relu"))];
+        let narrow = |dims: &[usize], values: &[f32]| {
+            let mut bits = vec![0; values.len()];
+            Half::BF16.round(values, &mut bits);
+            let bytes: Vec<u8> = bits.iter().flat_map(|bits| bits.to_ne_bytes()).collect();
+            Tensor::new(DType::BF16, dims, &bytes)
+        };
+        let x = narrow(&[2, 2], &[1.0, -2.0, 3.0, 4.0]);
+        let expected = narrow(&[2, 2], &[3.0, 0.0, 7.0, 2.0]);
+        let rows = [[2.0, 0.5], [1.0, 0.0]];
+        for forward in [false, true] {
+            let [scale, shift] = rows.map(|row| Tensor::f32(&[2], &row));
+            let found = run_def(&DEF, &attrs, &[x.clone(), scale, shift], forward).unwrap();
+            assert_eq!(found[0], expected);
+            let [scale, shift] = rows.map(|row| narrow(&[2], &row));
+            let found = run_def(&DEF, &attrs, &[x.clone(), scale, shift], forward).unwrap();
+            assert_eq!(found[0], expected);
         }
     }
 

@@ -1,5 +1,4 @@
 use super::*;
-use crate::graph::view::attr;
 use crate::graph::view::trial::{node, shown};
 
 /// The step of Adam: `m * alpha / (sqrt(v) + epsilon)`, where `alpha` is `lr * rate`.
@@ -48,6 +47,77 @@ fn a_step_of_an_optimizer_becomes_one_node() {
             "update = AssignSubVariableOp(var step)",
         ]
     );
+}
+
+/// `cast(tanh(cast(x) * row))`, of which `x` and the result are bfloat16.
+fn mixed() -> Vec<NodeDef> {
+    let cast = |name: &str, input: &str, types: [DataType; 2]| {
+        let mut node = node(name, "Cast", &[input]);
+        node.attrs.clear();
+        node.set_attr("SrcT", &Attr::Type(types[0]));
+        node.set_attr("DstT", &Attr::Type(types[1]));
+        node
+    };
+    let (wide, half) = (DataType::FLOAT, DataType::BFLOAT16);
+    let mut end = node("end", "Relu", &["narrow"]);
+    end.set_attr("T", &Attr::Type(half));
+    vec![
+        cast("wide", "x", [half, wide]),
+        node("product", "Mul", &["wide", "row"]),
+        node("root", "Tanh", &["product"]),
+        cast("narrow", "root", [wide, half]),
+        end,
+    ]
+}
+
+#[test]
+fn casts_between_floats_take_part() {
+    // A cast to float32 is no step: the value is what it was.
+    assert_eq!(rewritten(mixed(), &[]), ["end = TfpExpression(row x) in 4"]);
+    let mut graph = GraphDef {
+        nodes: mixed(),
+        other: Vec::new(),
+    };
+    rewrite(&mut graph, "TFP", &HashSet::new(), &|_| Some(vec![2, 8]));
+    let made = &graph.nodes[0];
+    assert_eq!(attr(made, "T"), Some(Attr::Type(DataType::BFLOAT16)));
+    let types = AttrList {
+        types: vec![DataType::FLOAT, DataType::BFLOAT16],
+        ..AttrList::default()
+    };
+    assert_eq!(attr(made, "Tin"), Some(Attr::List(types)));
+    let Some(Attr::List(program)) = attr(made, "program") else {
+        panic!("no program");
+    };
+    let number = |op: &str, dtype| step_of(operation(op).unwrap().0, dtype).unwrap();
+    let steps: Vec<i64> = program.ints.iter().copied().step_by(3).collect();
+    assert_eq!(
+        steps,
+        [
+            number("Mul", DType::F32),
+            number("Tanh", DType::F32),
+            number("Cast", DType::BF16),
+            number("Relu", DType::BF16),
+        ]
+    );
+    // As the last one, and seen by others, it is a step.
+    assert_eq!(
+        rewritten(mixed(), &["narrow"]),
+        ["narrow = TfpExpression(row x) in 3", "end = Relu(narrow)"]
+    );
+    let mut twice = mixed();
+    twice.truncate(4);
+    twice[3].set_attr("DstT", &Attr::Type(DataType::FLOAT));
+    assert_eq!(
+        rewritten(twice, &[])[0],
+        "narrow = TfpExpression(row x) in 3"
+    );
+    let mut cut = mixed();
+    cut[3].set_attr("Truncate", &Attr::Bool(true));
+    assert_eq!(rewritten(cut, &[]).len(), 3);
+    let mut whole = mixed();
+    whole[0].set_attr("SrcT", &Attr::Type(DataType::INT32));
+    assert!(rewritten(whole, &[]).contains(&"wide = Cast(x)".to_owned()));
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn rewritten(nodes: Vec<NodeDef>, side: i64, preserved: &[&str]) -> Vec<String> 
     };
     let preserved = preserved.iter().map(|&name| name.to_owned()).collect();
     rewrite(&mut graph, "TFP", &preserved, &|input| match input {
-        "c" | "x" | "m" => Some(vec![-1, side, side, 8]),
+        "c" | "x" | "m" | "wide" => Some(vec![-1, side, side, 8]),
         "filter" => Some(vec![3, 3, 4, 8]),
         "scale" | "shift" => Some(vec![8]),
         "row" => Some(vec![1, 1, 8]),
@@ -59,6 +59,94 @@ fn a_norm_goes_into_the_weights_of_a_large_image() {
         rewritten(biased, 20, &[])[0],
         "r = TfpFusedConv2D(image c/tfp/Mul c/tfp/AddV2 ^first)"
     );
+}
+
+/// A block of a model of mixed precision.
+fn mixed() -> Vec<NodeDef> {
+    let half = DataType::BFLOAT16;
+    let cast = |name, input, types: [DataType; 2]| {
+        let mut node = node(name, "Cast", &[input]);
+        node.set_attr("SrcT", &Attr::Type(types[0]));
+        node.set_attr("DstT", &Attr::Type(types[1]));
+        node
+    };
+    let mut nodes = block();
+    for place in [0, 3] {
+        nodes[place].set_attr("T", &Attr::Type(half));
+    }
+    nodes[1].inputs[0] = "wide".into();
+    nodes[3].inputs[0] = "narrow".into();
+    nodes.insert(1, cast("wide", "c", [half, DataType::FLOAT]));
+    nodes.insert(4, cast("narrow", "s", [DataType::FLOAT, half]));
+    nodes
+}
+
+#[test]
+fn casts_around_a_norm_go_with_it() {
+    assert_eq!(
+        rewritten(mixed(), 20, &[]),
+        [
+            "r = TfpFusedConv2D(image c/tfp/Mul shift ^first)",
+            "out = Identity(r)",
+            "c/tfp/Cast = Cast(filter)",
+            "c/tfp/Mul = Mul(c/tfp/Cast scale)",
+        ]
+    );
+    assert_eq!(
+        rewritten(mixed(), 2, &[]),
+        [
+            "c = Conv2D(image filter ^first)",
+            "r = TfpScaleShift(c scale shift)",
+            "out = Identity(r)",
+        ]
+    );
+    let mut graph = GraphDef {
+        nodes: mixed(),
+        other: Vec::new(),
+    };
+    rewrite(&mut graph, "TFP", &HashSet::new(), &|input| match input {
+        "wide" => Some(vec![2, 2, 2, 8]),
+        _ => Some(vec![8]),
+    });
+    let types = ["T", "U"].map(|name| fused_type(&graph.nodes[1], name).unwrap());
+    assert_eq!(types, [DataType::BFLOAT16, DataType::FLOAT]);
+    // The wide value has other users: only its product goes.
+    let mut shared = mixed();
+    shared.push(node("other", "Identity", &["wide"]));
+    let found = rewritten(shared, 20, &[]);
+    assert_eq!(found[1], "wide = Cast(c)");
+    assert_eq!(found[2], "r = TfpScaleShift(c scale shift)");
+}
+
+#[test]
+fn a_norm_without_both_casts_stays_in_float32() {
+    let apart = "s = TfpScaleShift(wide scale shift)";
+    assert_eq!(rewritten(mixed(), 20, &["s"])[2], apart);
+    let changes: [&dyn Fn(&mut Vec<NodeDef>); 4] = [
+        &|nodes| nodes[4].set_attr("DstT", &Attr::Type(DataType::HALF)),
+        &|nodes| nodes[4].set_attr("Truncate", &Attr::Bool(true)),
+        &|nodes| nodes[4].device = "/device:CPU:0".into(),
+        &|nodes| nodes.push(node("other", "Identity", &["s"])),
+    ];
+    for change in changes {
+        let mut nodes = mixed();
+        change(&mut nodes);
+        assert_eq!(rewritten(nodes, 20, &[])[2], apart);
+    }
+}
+
+#[test]
+fn a_norm_of_16_bit_floats_is_folded_in_float32() {
+    let mut half = block();
+    for node in &mut half[..4] {
+        node.set_attr("T", &Attr::Type(DataType::HALF));
+    }
+    let found = rewritten(half, 20, &[]);
+    assert_eq!(
+        found[0],
+        "r = TfpFusedConv2D(image c/tfp/Mul c/tfp/Cast_2 ^first)"
+    );
+    assert_eq!(found[5], "c/tfp/Mul = Mul(c/tfp/Cast c/tfp/Cast_1)");
 }
 
 #[test]

@@ -23,8 +23,27 @@ fn adam() -> Vec<i64> {
 }
 
 /// The outputs of a program with one.
-fn one(out: &mut [f32]) -> super::evaluate::Outputs<'_> {
+fn one<E>(out: &mut [E]) -> super::evaluate::Outputs<'_, E> {
     [out, &mut [], &mut [], &mut []]
+}
+
+/// Inputs of `f32`; an empty one is in the output's buffer.
+fn wide<'a, const N: usize>(inputs: [&'a [f32]; N], loaded: u32) -> [Values<'a>; N] {
+    core::array::from_fn(|number| match loaded >> number & 1 {
+        0 => Values::Wide(inputs[number]),
+        _ => Values::Output,
+    })
+}
+
+/// Evaluates a program of `f32` on inputs none of which is loaded.
+fn plain(
+    program: &Program,
+    inputs: &[&[f32]],
+    row: usize,
+    outputs: super::evaluate::Outputs<'_, f32>,
+) -> Result<()> {
+    let inputs: Vec<_> = inputs.iter().map(|values| Values::Wide(values)).collect();
+    evaluate(program, &inputs, row, Wide, outputs, &Interleaved)
 }
 
 #[test]
@@ -47,16 +66,16 @@ fn results_of_steps_are_outputs() {
             let program = program.unwrap();
             let mut outs = [g.clone(), vec![f32::NAN; len], vec![f32::NAN; len]];
             let [last, b, a] = &mut outs;
-            let input = if forwarded == 1 { &[][..] } else { &g };
-            let inputs = [input, &m, &[0.25]];
-            evaluate(&program, &inputs, len, [last, b, a, &mut []], &Interleaved).unwrap();
+            let inputs = wide([&g, &m, &[0.25]], forwarded);
+            let all = [&mut last[..], b, a, &mut []];
+            evaluate(&program, &inputs, len, Wide, all, &Interleaved).unwrap();
             for i in 0..len {
                 let (a, b) = ((g[i] - m[i]) * 0.25 + m[i], g[i] * g[i]);
                 let expected = [a / b, b, a].map(f32::to_bits);
                 assert_eq!(outs.each_ref().map(|out| out[i].to_bits()), expected);
             }
             let short = [&mut [][..], &mut [0.0], &mut [], &mut []];
-            assert!(evaluate(&program, &inputs, len, short, &Interleaved).is_err());
+            assert!(evaluate(&program, &inputs, len, Wide, short, &Interleaved).is_err());
         }
     }
     let new = |results: &[i64]| Program::new(&words, &[Whole, Whole, Scalar], 0, results);
@@ -81,11 +100,9 @@ fn whole_tensors_and_numbers() {
             let found = same_bits(|| {
                 let mut out =
                     [vec![f32::NAN; len], m.clone(), v.clone()][forwarded as usize].clone();
-                let mut inputs = [&m[..], &v, &[alpha], &[epsilon]];
-                if forwarded > 0 {
-                    inputs[forwarded as usize - 1] = &[];
-                }
-                evaluate(&program, &inputs, len, one(&mut out), &Interleaved).unwrap();
+                let numbers = [[alpha], [epsilon]];
+                let inputs = wide([&m[..], &v, &numbers[0], &numbers[1]], forwarded);
+                evaluate(&program, &inputs, len, Wide, one(&mut out), &Interleaved).unwrap();
                 out
             });
             for ((found, m), v) in found.iter().zip(&m).zip(&v) {
@@ -123,7 +140,7 @@ fn rows_are_repeated_and_what_needs_them_alone_is_computed_once() {
         let inputs = [&x[..], &mean, &variance, &[1e-3]];
         let found = same_bits(|| {
             let mut out = vec![f32::NAN; x.len()];
-            evaluate(&program, &inputs, width, one(&mut out), &Interleaved).unwrap();
+            plain(&program, &inputs, width, one(&mut out)).unwrap();
             out
         });
         for (i, found) in found.iter().enumerate() {
@@ -140,6 +157,7 @@ fn the_definition_takes_shapes_and_buffers() {
     static ADAM: LazyLock<Vec<i64>> = LazyLock::new(adam);
     let given = |extents| {
         [
+            ("T", Attr::Type(DType::F32)),
             ("program", Attr::Ints(&ADAM)),
             ("results", Attr::Ints(&[])),
             ("extents", Attr::Ints(extents)),
@@ -180,6 +198,109 @@ fn the_definition_takes_shapes_and_buffers() {
     ] {
         let found = run(&DEF, &given(extents), &inputs(&[2, 3], row), false);
         assert_eq!(found.is_ok(), fits, "{extents:?} {row:?}");
+    }
+}
+
+/// The numbers, rounded to those of the type.
+fn kept(half: Half, mut x: Vec<f32>) -> Vec<f32> {
+    half.keep(&mut x);
+    x
+}
+
+fn bits(half: Half, x: &[f32]) -> Vec<u16> {
+    let mut bits = vec![0; x.len()];
+    half.round(x, &mut bits);
+    bits
+}
+
+fn of(op: &str, dtype: DType, a: i64, b: i64) -> [i64; 3] {
+    let [operation, ..] = step(op, a, b);
+    [step_of(operation, dtype).unwrap(), a, b]
+}
+
+#[test]
+fn steps_of_16_bit_floats_round_as_separate_ops() {
+    use Extent::{Row, Scalar, Whole};
+    for (half, dtype) in [(Half::F16, DType::F16), (Half::BF16, DType::BF16)] {
+        // cast(tanh(x * y) + row), of which x, y and the product are narrow and the row is not.
+        let words = [
+            of("Mul", dtype, 0, 1),
+            of("Tanh", dtype, 4, 0),
+            of("AddV2", DType::F32, 5, 2),
+            of("Mul", DType::F32, 6, 3),
+            of("Cast", dtype, 7, 0),
+        ]
+        .concat();
+        let extents = [Whole, Whole, Row, Scalar];
+        for (rows, width) in [(1, 1), (3, 5), (40, 33), (300, 96), (3, 512), (0, 4)] {
+            let len = rows * width;
+            let [x, y] = [1, 2].map(|seed| kept(half, numbers(len, seed)));
+            let (row, number) = (numbers(width, 3), kept(half, vec![0.3]));
+            let [x_bits, y_bits, number_bits] = [&x, &y, &number].map(|x| bits(half, x));
+            let product: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x * y).collect();
+            let mut root = vec![0.0; len];
+            map_one::<one::Tanh>(&kept(half, product.clone()), &mut root);
+            let root = kept(half, root);
+            let sum = root.iter().enumerate();
+            let sum: Vec<f32> = sum.map(|(i, x)| (x + row[i % width]) * number[0]).collect();
+            for (loaded, forwarded) in [(0b1011, false), (0b1011, true)] {
+                let results = [0];
+                let program = Program::new(&words, &extents, loaded, &results).unwrap();
+                let narrow = |bits| Values::Narrow(half, bits);
+                let inputs = [
+                    if forwarded {
+                        Values::Output
+                    } else {
+                        narrow(&x_bits[..])
+                    },
+                    narrow(&y_bits[..]),
+                    Values::Wide(&row),
+                    narrow(&number_bits[..]),
+                ];
+                let (mut out, mut other) = (x_bits.clone(), vec![0xFFFF; len]);
+                let outputs = [&mut out[..], &mut other, &mut [], &mut []];
+                evaluate(&program, &inputs, width, half, outputs, &Interleaved).unwrap();
+                assert_eq!(out, bits(half, &sum));
+                assert_eq!(other, bits(half, &product));
+            }
+        }
+        // Outputs of f32 from narrow inputs.
+        let words = of("Neg", DType::F32, 0, 0);
+        let x_bits = bits(half, &kept(half, numbers(700, 1)));
+        let mut out = vec![0.0; 700];
+        let inputs = [Values::Narrow(half, &x_bits)];
+        let program = Program::new(&words, &[Whole], 1, &[]).unwrap();
+        evaluate(&program, &inputs, 700, Wide, one(&mut out), &Interleaved).unwrap();
+        let negative: Vec<f32> = out.iter().map(|x| -x).collect();
+        assert_eq!(bits(half, &negative), x_bits);
+        // What is not loaded can't be narrow.
+        let program = Program::new(&words, &[Whole], 0, &[]).unwrap();
+        assert!(evaluate(&program, &inputs, 700, Wide, one(&mut out), &Interleaved).is_err());
+    }
+    assert_eq!(step_of(0, DType::F64), None);
+    let beyond = 3 * i64::try_from(OPERATIONS.len()).unwrap();
+    assert!(Program::new(&[beyond, 0, 0], &[Whole], 0, &[]).is_err());
+}
+
+#[test]
+fn the_definition_takes_tensors_of_several_types() {
+    let program: &'static [i64] =
+        Vec::leak([of("Mul", DType::F32, 0, 1), of("Cast", DType::BF16, 2, 0)].concat());
+    let attrs = [
+        ("T", Attr::Type(DType::BF16)),
+        ("program", Attr::Ints(program)),
+        ("results", Attr::Ints(&[])),
+        ("extents", Attr::Ints(&[])),
+    ];
+    let narrow = |values: &[f32]| {
+        let bytes = bits(Half::BF16, values);
+        let bytes: Vec<u8> = bytes.iter().flat_map(|bits| bits.to_ne_bytes()).collect();
+        Tensor::new(DType::BF16, &[3], &bytes)
+    };
+    let inputs = [narrow(&[1.0, 2.0, -3.0]), Tensor::f32(&[], &[0.5])];
+    for forward in [false, true] {
+        let found = run(&DEF, &attrs, &inputs, forward).unwrap();
+        assert_eq!(found[0], narrow(&[0.5, 1.0, -1.5]));
     }
 }
 
@@ -227,7 +348,7 @@ fn an_output_without_whole_rows_is_refused() {
     let refused = |len: usize, row: usize| {
         let (x, y) = (vec![1.0; len], vec![1.0; row]);
         let mut out = vec![0.0; len];
-        let result = evaluate(&program, &[&x, &y], row, one(&mut out), &Interleaved);
+        let result = plain(&program, &[&x, &y], row, one(&mut out));
         match result {
             Err(Error::Length {
                 argument, found, ..
