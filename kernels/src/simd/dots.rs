@@ -50,7 +50,7 @@ pub(crate) struct Ends {
     pub(crate) high: i8,
 }
 
-/// How the sums of a block become int8: `crate::quantized` has both roundings.
+/// What sums of a block are multiplied by when they become int8, as `Scaling` of `crate::quantized`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Factors<'a> {
     pub(crate) multiplier: &'a [i32; CHANNELS],
@@ -331,8 +331,8 @@ impl Dots {
         }
     }
 
-    /// Computes the lines from number `first` on of a convolution of each channel, with both
-    /// roundings; `false` if there is not a body.
+    /// Computes the lines from number `first` on of a convolution of each channel; `false` if there
+    /// is not a body.
     pub(crate) fn deep(self, of: &Deep<'_>, first: usize, out: &mut [i8]) -> bool {
         let taps = of.y.size * of.x.size;
         let rounding = of.rounding;

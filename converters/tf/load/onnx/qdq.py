@@ -59,10 +59,11 @@ class _Fusion:
         node = self._makers.get(name)
         if node is None or node.op not in ("DequantizeLinear", f"{_MICROSOFT}DequantizeLinear"):
             return None
-        return self._levels(node, node.inputs[0])
+        return self._levels(node, node.inputs[0]) if node.inputs else None
 
     def _levels(self, node: Node, x: str) -> _Levels | None:
-        if node.attrs.get("block_size") or len(node.inputs) < 2:
+        axis = node.attrs.get("axis", 1)
+        if node.attrs.get("block_size") or len(node.inputs) < 2 or not isinstance(axis, int):
             return None
         scale = self.constants.get(node.inputs[1])
         if scale is None or scale.dtype != np.float32:
@@ -74,7 +75,7 @@ class _Fusion:
         # Else nothing tells the type of levels.
         if zero not in self.constants:
             return None
-        return _Levels(x, node.inputs[1], zero, int(node.attrs.get("axis", 1)))
+        return _Levels(x, node.inputs[1], zero, axis)
 
     def kind(self, levels: _Levels) -> str:
         """Returns the type of levels."""
@@ -100,12 +101,12 @@ class _Fusion:
         gone = [node]
         after = self.after(node.outputs[0])
         relu = after if after is not None and after.op == "Relu" else None
-        if relu is not None:
+        if relu is not None and relu.outputs:
             gone.append(relu)
             after = self.after(relu.outputs[0])
         if after is None or after.op not in ("QuantizeLinear", f"{_MICROSOFT}QuantizeLinear"):
             return None
-        levels = self._levels(after, after.outputs[0])
+        levels = self._levels(after, after.outputs[0]) if after.outputs else None
         if levels is None or not self.single(levels):
             return None
         if relu is not None:
@@ -199,7 +200,7 @@ _RULES: Mapping[str, tuple[_Rule, int]] = {
 def _moved(f: _Fusion, node: Node) -> tuple[Node, list[Node]] | None:
     """Returns a node on levels, where they go into it and come out of it with one scale."""
     found = f.target(node)
-    before = f.dequantized(node.inputs[0])
+    before = f.dequantized(node.inputs[0]) if node.inputs else None
     if found is None or before is None or len(found[2]) > 1 or not f.single(before):
         return None
     after = found[1]

@@ -41,7 +41,7 @@ type Four = [int32x4_t; 4];
 pub struct Scale {
     multiplier: Four,
     left: Four,
-    /// Shifts to the right are negative; if rounded once, of 64 bits.
+    /// Shifts to the right are negative.
     right: Four,
     zero: i32,
     low: i8,
