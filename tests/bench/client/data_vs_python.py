@@ -18,8 +18,9 @@ from typing import Any
 from absl import app, flags
 
 _ROUNDS = flags.DEFINE_integer("rounds", 9, "How often each side is timed.", lower_bound=3)
+_SECONDS = flags.DEFINE_float("seconds", 60, "After which a row ends, with three rounds or more.")
 _IMAGES = flags.DEFINE_integer("images", 640, "Images of a file, a multiple of 32.")
-_NUMBERS = flags.DEFINE_integer("numbers", 5000, "Numbers of a reading.")
+_NUMBERS = flags.DEFINE_integer("numbers", 2000, "Numbers of a reading.")
 _RUST = flags.DEFINE_string("rust", None, "The Rust side's program.", required=True)
 
 BATCH = 32
@@ -114,7 +115,10 @@ def main(argv: Sequence[str]) -> None:
         ):
             sides = (_python(name, file), _client(rust, name, file))
             rates: tuple[list[float], list[float]] = ([], [])
+            end = time.monotonic() + _SECONDS.value
             for turn in range(_ROUNDS.value + 1):
+                if turn > 3 and time.monotonic() > end:
+                    break
                 sums = set()
                 for read, found in zip(sides, rates, strict=True):
                     nanoseconds, total = read()

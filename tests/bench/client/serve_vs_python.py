@@ -21,7 +21,7 @@ from typing import Any
 
 from absl import app, flags
 
-_SECONDS = flags.DEFINE_float("seconds", 4.0, "measured time of each row")
+_SECONDS = flags.DEFINE_float("seconds", 3.0, "measured time of each row")
 _PYTHON = flags.DEFINE_string("python_server", None, "only serve this SavedModel with Python")
 _LAYERS = (784, 512, 512, 10)
 

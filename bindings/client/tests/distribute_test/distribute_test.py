@@ -130,7 +130,8 @@ def test_moving_means_are_alike(tasks: Tasks, folder: str) -> None:
     first, second = tasks.workers(2, "train", folder, "2", WITH_STATE="1")
     assert "moving_mean" in first
     assert first == second
-    traced, _ = tasks.workers(2, "train", folder, "2", WITH_STATE="1", TRACED="1")
+    other = str(Path(folder) / "traced")
+    traced, _ = tasks.workers(2, "train", other, "2", WITH_STATE="1", TRACED="1")
     assert_alike(traced, first, atol=1e-5)
 
 
