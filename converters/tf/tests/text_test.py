@@ -284,12 +284,14 @@ def test_recorded_texts(tmp_path: Path) -> None:
     recorded = np.array([["the fox"], ["é 😀"], [""], ["Ünknown, words."]])
     path = _request(tmp_path).model
     name = load(path, LoadOptions()).trace.inputs[0].name
-    np.savez(features, **{name: recorded})
+    records: dict[str, Any] = {name: recorded}
+    np.savez(features, **records)
     request = tf2rust.Request(path, Options("net", "net"), features=features, crate_only=True)
     files = tf2rust.run(request).files
     with np.load(io.BytesIO(files["rust_generated_code/testdata/features.npz"])) as found:
         assert found[name].tolist() == recorded.tolist()
-    np.savez(features, **{name: np.zeros((2, 1), np.float32)})
+    records = {name: np.zeros((2, 1), np.float32)}
+    np.savez(features, **records)
     with pytest.raises(FeaturesError, match="expected text"):
         tf2rust.run(request)
 
