@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import string
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,14 @@ def test_web_packages_take_no_text(tmp_path: Path) -> None:
     compiler: Any = None
     with pytest.raises(UsageError, match="the model reads text"):
         web_files(result.text, request.options, result.files, compiler)
+
+
+def test_the_description_of_the_model_has_numbers_alone(tmp_path: Path) -> None:
+    files = tf2rust.run(replace(_request(tmp_path), crate_only=False)).files
+    (name,) = (path for path in files if path.endswith("model_weights.npz"))
+    with np.load(io.BytesIO(files[name])) as found:
+        assert {found[key].dtype for key in found.files} == {np.dtype(np.float32)}
+        assert {(len(WORDS) + 2, 4), (4, 1)} <= {found[key].shape for key in found.files}
 
 
 def test_recorded_texts(tmp_path: Path) -> None:
