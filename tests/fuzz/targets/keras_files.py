@@ -60,7 +60,7 @@ class Keras(Converter):
             if kind < 0.7:
                 edits.tree(choose, config)
             elif kind < 0.8:
-                members[_WEIGHTS] = _weights(choose, members[_WEIGHTS])
+                members[_WEIGHTS] = weights_edited(choose, members[_WEIGHTS])
             elif kind < 0.9:
                 members[_WEIGHTS] = edits.octets(choose, members[_WEIGHTS])
             else:
@@ -78,7 +78,7 @@ class Keras(Converter):
         return path
 
 
-def _weights(choose: random.Random, content: bytes) -> bytes:
+def weights_edited(choose: random.Random, content: bytes) -> bytes:
     """Changes an array of weights: its shape, type or numbers, or it is gone."""
     buffer = io.BytesIO(content)
     try:

@@ -1,4 +1,7 @@
-"""TFLite files: one model for each operator with options, changed table by table, beside TFLite."""
+"""TFLite files: a model for each operator with options, and models in int8, changed table by table.
+
+TFLite computes beside what was not changed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import flatbuffers
+import keras
 import numpy as np
+import tensorflow as tf
+from keras import layers
 from tensorflow.lite.python import schema_py_generated as schema
 
 from converters.tf.tests.tflite_files import Tensor, interpreted, single
@@ -38,7 +44,9 @@ class Tflite(Converter):
 
     def write(self, case: Case, folder: Path) -> Path:
         """Writes a model."""
-        content = self._files[case.base]
+        # A network has as many tables as all others: it is a base in a case of four.
+        base = case.base if case.base % 4 else len(CASES) + case.base // 4 % 2
+        content = self._files[base]
         for seed in case.edits:
             choose = random.Random(seed)
             content = _edited(choose, content)
@@ -49,7 +57,8 @@ class Tflite(Converter):
     def expected(self, path: Path, arrays: dict[str, Any]) -> list[Any] | None:
         """Returns what TFLite computes of a file of the suite."""
         content = path.read_bytes()
-        if content not in self._files:
+        # What models in int8 compute is a test of its own, bit by bit.
+        if content not in self._files[: len(CASES)]:
             return None
         case = CASES[self._files.index(content)]
         if not case.batch:
@@ -58,9 +67,36 @@ class Tflite(Converter):
 
 
 def _models() -> list[bytes]:
-    return [
+    singles = [
         single(c.kind, c.operands, [Tensor((1, 1), d) for d in c.results], c.options) for c in CASES
     ]
+    return [*singles, *(_in_int8(_network(), kind) for kind in (tf.int8, tf.float32))]
+
+
+def _network() -> keras.Model:
+    image = keras.Input((8, 8, 3))
+    x = layers.Conv2D(8, 3, padding="same", activation="relu")(image)
+    y = layers.DepthwiseConv2D(3, padding="same", activation="relu6")(x)
+    x = layers.Add()([x, y])
+    x = layers.Concatenate()([layers.MaxPooling2D()(x), layers.AveragePooling2D(2)(x)])
+    x = layers.Multiply()([x, layers.Activation("sigmoid")(x)])
+    x = layers.Conv2D(6, 1)(layers.ZeroPadding2D(1)(x))
+    x = layers.Dense(5, activation="tanh")(layers.GlobalAveragePooling2D()(x))
+    return keras.Model(image, layers.Dense(3, activation="softmax")(x))
+
+
+def _in_int8(model: keras.Model, kind: Any) -> bytes:
+    """Returns a model's file in int8, whose inputs and outputs are of a type."""
+    numbers = np.random.default_rng(3)
+    shape = (1, *model.inputs[0].shape[1:])
+    converter = tf.lite.TFLiteConverter.from_keras_model(model)
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    converter.representative_dataset = lambda: (
+        [numbers.normal(size=shape).astype(np.float32)] for _ in range(4)
+    )
+    converter.inference_input_type = converter.inference_output_type = kind
+    return bytes(converter.convert())
 
 
 def _edited(choose: random.Random, content: bytes) -> bytes:
