@@ -8,12 +8,14 @@ the loopback interface counted.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import socket
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,8 +25,8 @@ from tests.bench import machine
 
 _TASK = flags.DEFINE_string("task", None, "The program of a Rust worker.", required=True)
 _PEER = flags.DEFINE_string("peer", None, "The program of a Python worker.", required=True)
-_STEPS = flags.DEFINE_integer("steps", 50, "Steps that are measured.", lower_bound=1)
-_LIMIT = flags.DEFINE_float("limit", 60, "Seconds after which a row is given up.")
+_STEPS = flags.DEFINE_integer("steps", 30, "Steps that are measured.", lower_bound=1)
+_SECONDS = flags.DEFINE_float("seconds", 220, "After which nothing more is measured.")
 _WORKERS = flags.DEFINE_list("workers", ["1", "2", "4"], "Numbers of workers.")
 
 
@@ -46,8 +48,13 @@ def free_addresses(count: int) -> list[str]:
     return addresses
 
 
-def measure(command: list[str], workers: int, **variables: str) -> tuple[float, float]:
-    """Runs workers, and returns the slowest's median seconds per step, and bytes per step."""
+def measure(command: list[str], workers: int, end: float, **variables: str) -> tuple[float, float]:
+    """Runs workers, and returns the slowest's median seconds per step, and bytes per step.
+
+    Both are NaN if the workers have not ended at a time of the monotonic clock.
+    """
+    if time.monotonic() >= end:
+        return math.nan, math.nan
     cluster = {"worker": free_addresses(workers)}
     before = loopback_bytes()
     processes = []
@@ -59,11 +66,12 @@ def measure(command: list[str], workers: int, **variables: str) -> tuple[float, 
     medians = []
     for process in processes:
         try:
-            out, _ = process.communicate(timeout=_LIMIT.value)
+            out, _ = process.communicate(timeout=max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
             for each in processes:
                 each.kill()
-            raise
+                each.wait()
+            return math.nan, math.nan
         if process.returncode != 0:
             raise RuntimeError(f"{command}: {out}")
         medians.append(statistics.median(map(float, re.findall(r"^second (\S+)", out, re.M))))
@@ -79,10 +87,11 @@ def main(argv: Sequence[str]) -> None:
     print("| " + " | ".join([*columns, "Rust, MB", "Python, MB"]) + " |")
     print("|---:|---:|---:|---:|---:|---:|---:|")
     steps = str(_STEPS.value)
+    end = time.monotonic() + _SECONDS.value
     for workers in map(int, _WORKERS.value):
-        eager, _ = measure([_TASK.value, "bench", steps], workers)
-        traced, moved = measure([_TASK.value, "bench", steps], workers, TRACED="1")
-        python, python_moved = measure([_PEER.value, steps], workers)
+        eager, _ = measure([_TASK.value, "bench", steps], workers, end)
+        traced, moved = measure([_TASK.value, "bench", steps], workers, end, TRACED="1")
+        python, python_moved = measure([_PEER.value, steps], workers, end)
         print(
             f"| {workers} | {eager * 1e3:.2f} | {traced * 1e3:.2f} | {python * 1e3:.2f} "
             f"| {traced / python:.2f} | {moved / 1e6:.2f} | {python_moved / 1e6:.2f} |"
