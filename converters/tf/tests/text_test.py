@@ -16,6 +16,7 @@ import tensorflow as tf
 from keras import layers
 
 from converters.tf import ir, tf2rust
+from converters.tf.emit.npz import npz_bytes
 from converters.tf.emit.options import Options, Profile
 from converters.tf.emit.support import problems
 from converters.tf.errors import FeaturesError
@@ -293,12 +294,12 @@ def test_recorded_texts(tmp_path: Path) -> None:
     recorded = np.array([["the fox"], ["é 😀"], [""], ["Ünknown, words."]])
     path = _request(tmp_path).model
     name = load(path, LoadOptions()).trace.inputs[0].name
-    np.savez(features, **{name: recorded})
+    features.write_bytes(npz_bytes({name: recorded}))
     request = tf2rust.Request(path, Options("net", "net"), features=features, crate_only=True)
     files = tf2rust.run(request).files
     with np.load(io.BytesIO(files["rust_generated_code/testdata/features.npz"])) as found:
         assert found[name].tolist() == recorded.tolist()
-    np.savez(features, **{name: np.zeros((2, 1), np.float32)})
+    features.write_bytes(npz_bytes({name: np.zeros((2, 1), np.float32)}))
     with pytest.raises(FeaturesError, match="expected text"):
         tf2rust.run(request)
 
