@@ -71,7 +71,8 @@ CLIENT: Table = {
     "tensor_list": "context",
     "table": "context",
     "random": "context variable",
-    "files": "",
+    "room": "",
+    "files": "room",
     "gradient": "",
     "gradient/rule": "context",
     "gradient/shapes": "context",
@@ -97,9 +98,9 @@ CLIENT: Table = {
         " nn/training variable"
     ),
     "saved_model": "checkpoint context files function gradient/registry table variable",
-    "formats": "",
+    "formats": "room",
     "data": "checkpoint context files function",
-    "weights": ("checkpoint files formats nn nn/optimizer nn/training saved_model variable"),
+    "weights": ("checkpoint files formats nn nn/optimizer nn/training room saved_model variable"),
     "nn": "data",
     "nn/activation": "",
     "nn/constraint": "context",
@@ -117,7 +118,7 @@ CLIENT: Table = {
     "nn/optimizer": "context formats nn/initializer nn/loss variable",
     "nn/training": (
         "distribute/workers checkpoint context files function gradient/of_graph nn/criterion"
-        " nn/layer nn/loss nn/metric nn/optimizer saved_model variable"
+        " nn/layer nn/loss nn/metric nn/optimizer room saved_model variable"
     ),
     "nn/dataset": "data nn/training",
     "nn/keras": (

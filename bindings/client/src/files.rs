@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tfp_core::{Error, ErrorKind, Result};
 
+use crate::room::exhausted;
+
 /// What follows a target's name in the name of a folder beside it.
 const BESIDE: &str = "_temp_";
 
@@ -25,7 +27,9 @@ pub(crate) fn file_error(path: &Path, problem: impl Into<String>) -> Error {
 /// Reads a file.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`] when there is none, [`ErrorKind::File`] when it can't be read.
+/// [`ErrorKind::NotFound`] when there is none, [`ErrorKind::File`] when it can't be read, and
+/// [`Code::ResourceExhausted`](tfp_core::Code::ResourceExhausted) for a file of more bytes than there is
+/// memory.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::new(ErrorKind::NotFound {
@@ -33,6 +37,7 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
             name: path.display().to_string(),
             place: "the file system".to_owned(),
         }),
+        io::ErrorKind::OutOfMemory => exhausted(path.display()),
         _ => file_error(path, format!("it can't be read: {error}")),
     })
 }

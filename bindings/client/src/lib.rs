@@ -24,6 +24,7 @@ mod gradient;
 pub mod nn;
 mod ragged;
 mod random;
+mod room;
 mod saved_model;
 mod sparse;
 mod table;

@@ -249,7 +249,8 @@ impl Tensor {
     /// Returns the strings, each any bytes, without a copy.
     ///
     /// # Errors
-    /// [`ErrorKind::DType`](crate::ErrorKind::DType) unless this is a tensor of strings.
+    /// [`ErrorKind::DType`](crate::ErrorKind::DType) unless this is a tensor of strings, and
+    /// [`Code::ResourceExhausted`](crate::Code::ResourceExhausted) for a list of more than there is memory.
     pub fn as_strings(&self) -> Result<Vec<&[u8]>> {
         if self.dtype != DataType::STRING {
             return Err(Error::dtype(
@@ -282,7 +283,12 @@ impl Tensor {
                 }
             }
         };
-        Ok((0..count).map(string).collect())
+        let mut list = Vec::new();
+        list.try_reserve_exact(count).map_err(|_| {
+            Error::exhausted(format!("there is no memory for a list of {count} strings"))
+        })?;
+        list.extend((0..count).map(string));
+        Ok(list)
     }
 
     /// Returns a copy with its own memory.

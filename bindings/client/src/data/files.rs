@@ -6,6 +6,7 @@ use tfp_core::{Context as _, DataType, Error, ErrorKind, Result, Shape, Tensor};
 
 use super::csv::Csv;
 use super::dataset::{Dataset, place_of};
+use super::record::RecordWriter;
 use super::source::{Kind, Origin};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
@@ -239,9 +240,12 @@ impl Dataset {
     /// stays until the new one is whole. For records that are not compressed see also
     /// [`RecordWriter`](super::RecordWriter).
     ///
+    /// TensorFlow writes compressed records. It does not tell that the disk is full when it ends, so that
+    /// such a file may be cut.
+    ///
     /// # Errors
-    /// [`ErrorKind::Argument`] for elements of another type, [`ErrorKind::File`] for a folder that can't be
-    /// written, and the first error of an element.
+    /// [`ErrorKind::Argument`] for elements of another type or with dimensions, [`ErrorKind::File`] for a
+    /// folder that can't be written or a full disk, and the first error of an element.
     pub fn write_records(&self, path: impl AsRef<Path>, compression: Compression) -> Result<()> {
         if self.types() != [DataType::STRING] {
             return Err(Error::argument(format!(
@@ -250,6 +254,9 @@ impl Dataset {
             )));
         }
         let path = path.as_ref();
+        if compression == Compression::None {
+            return self.write_plain(path);
+        }
         let beside = Beside::new(path)?;
         let part = beside.path().join("part");
         let text = part
@@ -259,5 +266,25 @@ impl Dataset {
         ops::dataset_to_tf_record(self.place(), self.value(), text, name)?;
         flush(&part)?;
         rename(&part, path)
+    }
+
+    /// Writes records that are not compressed.
+    fn write_plain(&self, path: &Path) -> Result<()> {
+        let mut writer = RecordWriter::create(path)?;
+        for element in self.iter()? {
+            for value in element? {
+                let record = value.to_tensor()?;
+                if !record.dims().is_empty() {
+                    return Err(Error::argument(format!(
+                        "records are string scalars; an element has the shape {}",
+                        record.shape()
+                    )));
+                }
+                for bytes in record.as_strings()? {
+                    writer.write(bytes)?;
+                }
+            }
+        }
+        writer.finish().map(|_| ())
     }
 }

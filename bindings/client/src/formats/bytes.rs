@@ -1,6 +1,31 @@
 //! Numbers at places of a file, which may be damaged.
 
+use std::cell::Cell;
+
 use tfp_core::{Error, Result};
+
+/// What a reader may still do that costs time or memory beyond the bytes of a file, whose parts may be
+/// told again and again.
+pub(crate) struct Budget(Cell<u64>);
+
+impl Budget {
+    /// Enough for every file of so many bytes that repeats little.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Cell::new((1 << 26) + 16 * bytes.len() as u64))
+    }
+
+    /// Takes steps, or bytes that are copied.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) where there is not so much left.
+    pub fn take(&self, file: Bytes<'_>, count: u64) -> Result<()> {
+        let left = self.0.get().checked_sub(count);
+        self.0.set(left.ok_or_else(|| {
+            file.damaged("it repeats its parts far more often than any program writes them")
+        })?);
+        Ok(())
+    }
+}
 
 /// The bytes of a file.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use std::ops::Range;
 use tfp_core::{DataType, Error, Result, Tensor};
 
 use self::attributes::Attribute;
-use super::bytes::Bytes;
+use super::bytes::{Budget, Bytes};
 
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// An address that stands for nothing.
@@ -42,6 +42,7 @@ impl<'b> Datasets<'b> {
         let mut reader = Reader {
             file: Bytes { what, bytes },
             objects: 0,
+            budget: Budget::of(bytes),
             found: BTreeMap::new(),
             attributes: BTreeMap::new(),
         };
@@ -108,6 +109,8 @@ pub(crate) fn is_hdf5(bytes: &[u8]) -> bool {
 struct Reader<'b> {
     file: Bytes<'b>,
     objects: usize,
+    /// Messages that are read, and letters of names and texts that are copied.
+    budget: Budget,
     found: BTreeMap<String, Dataset<'b>>,
     attributes: BTreeMap<String, Vec<Attribute>>,
 }
@@ -185,6 +188,7 @@ impl Reader<'_> {
             let end = at.saturating_add(length);
             while left > 0 && at.saturating_add(8) <= end {
                 left -= 1;
+                self.budget.take(file, 1)?;
                 let (kind, size) = (file.number(at, 2)?, file.number(at + 2, 2)?);
                 let data = at + 8;
                 at = data + size;
@@ -194,7 +198,7 @@ impl Reader<'_> {
                     0x0008 => header.data = Some(self.layout(data)),
                     0x000b => header.is_filtered = true,
                     0x000c => {
-                        let found = attributes::read(file, data, |at| self.dims(at))?;
+                        let found = attributes::read(file, &self.budget, data, |at| self.dims(at))?;
                         header.attributes.push(found);
                     }
                     0x0010 => blocks.push((file.number(data, 8)?, file.number(data + 8, 8)?)),
@@ -292,6 +296,7 @@ impl Reader<'_> {
                     "" => name,
                     _ => format!("{path}/{name}"),
                 };
+                self.budget.take(file, inside.len() as u64)?;
                 self.object(object, &inside, depth + 1)?;
             }
         }
@@ -309,7 +314,41 @@ impl Reader<'_> {
         let name = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
         let name = name.and_then(|name| name.split(|&byte| byte == 0).next());
         let name = name.and_then(|name| std::str::from_utf8(name).ok());
+        self.budget.take(file, name.map_or(0, str::len) as u64)?;
         name.map(str::to_owned)
             .ok_or_else(|| file.damaged("the name of an object"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::hdf5_write;
+
+    #[test]
+    fn names_that_share_their_letters_are_an_error() -> Result<()> {
+        let one = Tensor::scalar(1.0_f32)?;
+        let mut datasets = vec![("x".repeat(1 << 20), &one)];
+        datasets.extend((0..200).map(|index| (format!("y{index}"), &one)));
+        let mut bytes = hdf5_write::write(&datasets)?;
+        assert_eq!(Datasets::open(&bytes)?.paths().count(), 201);
+        // Each name is a part of the long one, which is the first in the heap, at 8.
+        let tables: Vec<usize> = (0..bytes.len() - 4)
+            .filter(|&at| bytes[at..].starts_with(b"SNOD"))
+            .collect();
+        let mut offset = 8_u64;
+        for table in tables {
+            for entry in 0..usize::from(bytes[table + 6]) {
+                let at = table + 8 + 40 * entry;
+                bytes[at..at + 8].copy_from_slice(&offset.to_le_bytes());
+                offset += 1;
+            }
+        }
+        assert_eq!(offset, 8 + 201);
+        let error = Datasets::open(&bytes)
+            .map(|_| ())
+            .expect_err("200 MB of names");
+        assert!(error.to_string().contains("repeats"), "{error}");
+        Ok(())
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use tfp_core::{DataType, Error, Result, Tensor};
 
+use crate::room::extend;
+
 /// An address that stands for nothing.
 const NOWHERE: u64 = u64::MAX;
 /// How many names a table of a group has at most, and how many children a node of its tree: twice the
@@ -79,12 +81,12 @@ impl File {
     }
 
     /// Adds bytes at a multiple of 8.
-    fn add(&mut self, bytes: &[u8]) -> u64 {
-        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+    fn add(&mut self, bytes: &[u8]) -> Result<u64> {
         let at = self.end();
-        self.bytes.extend_from_slice(bytes);
-        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
-        at
+        extend(&mut self.bytes, bytes)?;
+        let rest = bytes.len().next_multiple_of(8) - bytes.len();
+        extend(&mut self.bytes, &[0; 8][..rest])?;
+        Ok(at)
     }
 
     fn group(&mut self, members: &BTreeMap<String, Object<'_>>) -> Result<Group> {
@@ -110,21 +112,21 @@ impl File {
             entry[8..16].copy_from_slice(&header.to_le_bytes());
             entries.push((offset, entry));
         }
-        let tree = self.tree(&entries);
-        let data = self.add(&names);
+        let tree = self.tree(&entries)?;
+        let data = self.add(&names)?;
         let mut heap = b"HEAP\0\0\0\0".to_vec();
         // The length, that nothing in it is free, and where it is.
         for number in [names.len() as u64, 1, data] {
             heap.extend(number.to_le_bytes());
         }
-        let heap = self.add(&heap);
+        let heap = self.add(&heap)?;
         let place = [tree.to_le_bytes(), heap.to_le_bytes()].concat();
-        let header = self.header(&[(0x11, place)]);
+        let header = self.header(&[(0x11, place)])?;
         Ok(Group { header, tree, heap })
     }
 
     /// Adds the tree of a group, whose leaves are tables of names.
-    fn tree(&mut self, entries: &[(u64, [u8; 40])]) -> u64 {
+    fn tree(&mut self, entries: &[(u64, [u8; 40])]) -> Result<u64> {
         // The last name of each child, and where it is.
         let mut children: Vec<(u64, u64)> = Vec::new();
         for part in entries.chunks(NAMES) {
@@ -133,14 +135,14 @@ impl File {
             table.extend(part.iter().flat_map(|(_, entry)| entry));
             table.resize(8 + NAMES * 40, 0);
             let last = part.last().map_or(0, |(offset, _)| *offset);
-            children.push((last, self.add(&table)));
+            children.push((last, self.add(&table)?));
         }
         let mut level = 0_u8;
         loop {
             let mut nodes = Vec::new();
             let mut first = 0;
             let size = 24 + 8 * (2 * CHILDREN + 1);
-            let begin = self.add(&[]);
+            let begin = self.end();
             let count = children.len().div_ceil(CHILDREN).max(1);
             for index in 0..count {
                 let part = children.iter().skip(index * CHILDREN).take(CHILDREN);
@@ -160,10 +162,10 @@ impl File {
                     first = last;
                 }
                 node.resize(size, 0);
-                nodes.push((first, self.add(&node)));
+                nodes.push((first, self.add(&node)?));
             }
             match nodes.as_slice() {
-                &[(_, root)] => return root,
+                &[(_, root)] => return Ok(root),
                 _ => children = nodes,
             }
             level += 1;
@@ -174,7 +176,7 @@ impl File {
         let bytes = tensor.as_bytes()?;
         let at = match bytes.is_empty() {
             true => NOWHERE,
-            false => self.add(bytes),
+            false => self.add(bytes)?,
         };
         let dims = tensor.dims();
         let mut space = vec![1, dims.len() as u8, 0, 0, 0, 0, 0, 0];
@@ -190,11 +192,11 @@ impl File {
             (0x05, fill),
             (0x08, layout),
         ];
-        Ok(self.header(&messages))
+        self.header(&messages)
     }
 
     /// Adds the header of an object.
-    fn header(&mut self, messages: &[(u16, Vec<u8>)]) -> u64 {
+    fn header(&mut self, messages: &[(u16, Vec<u8>)]) -> Result<u64> {
         let mut body = Vec::new();
         for (kind, data) in messages {
             body.extend(kind.to_le_bytes());

@@ -4,6 +4,8 @@ use std::fmt;
 
 use tfp_core::{Error, Result};
 
+use crate::room::{push, push_letter};
+
 /// How deep lists and objects may lie in each other. Keras' own are about 10 deep per nested model.
 const DEEPEST: usize = 200;
 
@@ -246,7 +248,7 @@ impl Parser<'_> {
                     if !list.is_empty() && !self.takes(b',') {
                         return Err(self.wrong("',' or ']'"));
                     }
-                    list.push(self.value(depth + 1)?);
+                    push(&mut list, self.value(depth + 1)?)?;
                 }
                 Ok(Json::List(list))
             }
@@ -262,7 +264,7 @@ impl Parser<'_> {
                     if !self.takes(b':') {
                         return Err(self.wrong("':'"));
                     }
-                    members.push((name, self.value(depth + 1)?));
+                    push(&mut members, (name, self.value(depth + 1)?))?;
                 }
                 Ok(Json::Object(members))
             }
@@ -298,20 +300,21 @@ impl Parser<'_> {
                 }
                 Some('\\') => {
                     self.at += 2;
-                    match letters.next() {
-                        Some('u') => string.push(self.unicode()?),
-                        Some('n') => string.push('\n'),
-                        Some('t') => string.push('\t'),
-                        Some('r') => string.push('\r'),
-                        Some('b') => string.push('\u{8}'),
-                        Some('f') => string.push('\u{c}'),
-                        Some(sign @ ('"' | '\\' | '/')) => string.push(sign),
+                    let letter = match letters.next() {
+                        Some('u') => self.unicode()?,
+                        Some('n') => '\n',
+                        Some('t') => '\t',
+                        Some('r') => '\r',
+                        Some('b') => '\u{8}',
+                        Some('f') => '\u{c}',
+                        Some(sign @ ('"' | '\\' | '/')) => sign,
                         _ => return Err(self.wrong("an escape")),
-                    }
+                    };
+                    push_letter(&mut string, letter)?;
                 }
                 Some(letter) => {
                     self.at += letter.len_utf8();
-                    string.push(letter);
+                    push_letter(&mut string, letter)?;
                 }
                 None => return Err(self.wrong("'\"'")),
             }

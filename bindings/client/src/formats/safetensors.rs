@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tfp_core::{DataType, Error, Result};
+use tfp_core::{DataType, Error, ErrorKind, Result};
 
 use super::json::Json;
 
@@ -76,7 +76,11 @@ pub(crate) fn header_length(first: [u8; 8], file: u64) -> Result<u64> {
 /// # Errors
 /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument), which names the tensor.
 pub(crate) fn read_header(header: &[u8], length: u64) -> Result<Header> {
-    let Json::Object(members) = Json::parse(header).map_err(damaged)? else {
+    let parsed = Json::parse(header).map_err(|error| match error.kind() {
+        ErrorKind::Argument { message } => damaged(message),
+        _ => error,
+    });
+    let Json::Object(members) = parsed? else {
         return Err(damaged("it is no object"));
     };
     let mut found = Header::default();

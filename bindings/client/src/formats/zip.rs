@@ -3,6 +3,7 @@
 use tfp_core::{Error, Result};
 
 use super::bytes::Bytes;
+use crate::room::room;
 
 /// What the last record of an archive begins with, and how long it is without its comment.
 const END: (&[u8], usize) = (b"PK\x05\x06", 22);
@@ -71,6 +72,15 @@ pub(crate) fn members(archive: &[u8]) -> Result<Vec<Member<'_>>> {
             length,
         });
     }
+    // Bytes that several members share would be unpacked again and again.
+    let mut places: Vec<(u64, u64)> = members
+        .iter()
+        .map(|member| (member.at, member.at + member.packed.len() as u64))
+        .collect();
+    places.sort_unstable();
+    if places.windows(2).any(|pair| pair[1].0 < pair[0].1) {
+        return Err(file.damaged("two of its members have bytes in common"));
+    }
     Ok(members)
 }
 
@@ -94,12 +104,16 @@ pub(crate) fn member<'b>(archive: &'b [u8], name: &str) -> Result<&'b [u8]> {
 
 impl Member<'_> {
     /// Returns what was packed by deflate as a file of gzip, which has the same checks.
-    pub fn to_gzip(&self) -> Vec<u8> {
-        let mut gzip = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    ///
+    /// # Errors
+    /// As for [`room`].
+    pub fn to_gzip(&self) -> Result<Vec<u8>> {
+        let mut gzip = room(self.packed.len() as u64 + 18)?;
+        gzip.extend([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
         gzip.extend_from_slice(self.packed);
         gzip.extend(self.crc.to_le_bytes());
         gzip.extend((self.length as u32).to_le_bytes());
-        gzip
+        Ok(gzip)
     }
 
     /// Checks the bytes of a member that is not packed.
@@ -124,7 +138,10 @@ pub(crate) fn archive(members: &[(&str, &[u8])]) -> Result<Vec<u8>> {
             "the archive's {what} would be beyond 4 GiB, which is not supported"
         ))
     };
-    let mut archive = Vec::new();
+    // Headers of a member take 76 bytes, and its name is in both.
+    let all = members.iter();
+    let all = all.map(|(name, bytes)| (bytes.len() + 2 * name.len() + 76) as u64);
+    let mut archive = room(all.sum::<u64>() + END.1 as u64)?;
     let mut directory = Vec::new();
     for (name, bytes) in members {
         let at = u32::try_from(archive.len()).map_err(|_| too_large(name))?;
@@ -198,6 +215,20 @@ mod tests {
         assert_eq!(member(&bytes, "a")?, b"one");
         assert_eq!(member(&bytes, "b/c")?, b"");
         assert!(member(&bytes, "d").is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn members_share_no_bytes() -> Result<()> {
+        let mut bytes = archive(&[("a", b"one"), ("b", b"two"), ("c", b"")])?;
+        assert_eq!(members(&bytes)?.len(), 3);
+        // The second place in the directory leads to the first member.
+        let all = b"PK\x01\x02";
+        let mut places = (0..bytes.len() - 4).filter(|&at| bytes[at..].starts_with(all));
+        let second = places.nth(1).expect("a second member");
+        bytes[second + 42..second + 46].fill(0);
+        let error = members(&bytes).expect_err("bytes of two members");
+        assert!(error.to_string().contains("in common"), "{error}");
         Ok(())
     }
 }

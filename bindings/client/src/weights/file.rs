@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use tfp_core::{DataType, Error, ErrorKind, Result, Tensor};
+use tfp_core::{Code, DataType, Error, ErrorKind, Result, Tensor};
 
 use super::layout;
 use crate::checkpoint::{
@@ -16,6 +16,7 @@ use crate::files::{file_error, folder_of, read_file};
 use crate::formats::json::Json;
 use crate::formats::{hdf5, npy, safetensors, zip};
 use crate::ops;
+use crate::room;
 
 /// Tensors by name in a file: safetensors (also several files with an index), NumPy's `.npz`, HDF5 as
 /// far as Keras writes it, or a checkpoint of TensorFlow by its prefix. A tensor is read when it is asked
@@ -188,7 +189,7 @@ impl TensorFile {
             } => (part, at, length, swapped, is_fortran),
         };
         let (path, file) = &self.parts[part];
-        let mut bytes = layout::zeros(length)?;
+        let mut bytes = room::zeros(length)?;
         read_at(path, file, &mut bytes, at)
             .map_err(|error| self.error(format!("the tensor '{name}': {error}")))?;
         self.arranged(name, (dtype, dims), bytes, swapped, is_fortran)
@@ -229,7 +230,7 @@ impl TensorFile {
                 "it is neither safetensors, npz nor HDF5, and no checkpoint has this prefix ({error})"
             ))
         })?;
-        let mut header = layout::zeros(size)?;
+        let mut header = room::zeros(size)?;
         read_at(path, &file, &mut header, 8)?;
         let begin = size + 8;
         let header = safetensors::read_header(&header, length - begin)?;
@@ -260,7 +261,10 @@ impl TensorFile {
         let path = self.path.clone();
         let damaged =
             |problem: String| file_error(&path, format!("the index is damaged: {problem}"));
-        let json = Json::parse(&read_file(&path)?).map_err(|error| damaged(error.to_string()))?;
+        let json = Json::parse(&read_file(&path)?).map_err(|error| match error.kind() {
+            ErrorKind::Argument { message } => damaged(message.clone()),
+            _ => error,
+        })?;
         let Some(Json::Object(map)) = json.get("weight_map") else {
             return Err(damaged("it has no object 'weight_map'".to_owned()));
         };
@@ -300,7 +304,10 @@ impl TensorFile {
             let Some(name) = member.name.strip_suffix(".npy") else {
                 continue;
             };
-            let at_tensor = |error: Error| self.error(format!("the tensor '{name}': {error}"));
+            let at_tensor = |error: Error| match error.code() {
+                Code::ResourceExhausted => error,
+                _ => self.error(format!("the tensor '{name}': {error}")),
+            };
             let unpacked;
             let array = match member.method {
                 0 => {
@@ -311,7 +318,7 @@ impl TensorFile {
                     let options = ops::DecodeCompressedOptions {
                         compression_type: Some("GZIP".into()),
                     };
-                    let gzip = Tensor::from_string(member.to_gzip())?;
+                    let gzip = Tensor::from_string(member.to_gzip()?)?;
                     let made = ops::decode_compressed(&host()?, &gzip, options)
                         .and_then(|made| made.to_tensor())
                         .map_err(at_tensor)?;
@@ -329,7 +336,7 @@ impl TensorFile {
                 (8, &Ok(dtype)) => Place::Read(self.arranged(
                     name,
                     (dtype, &header.dims),
-                    layout::copied(elements)?,
+                    room::copied(elements)?,
                     header.swapped,
                     header.is_fortran,
                 )?),

@@ -1,41 +1,8 @@
 //! The order of a tensor's elements and of their bytes.
 
-use tfp_core::{Code, Error, Result, Tensor};
+use tfp_core::{Error, Result, Tensor};
 
-/// An empty vector with room for so many bytes, which a file or a tensor asks for.
-///
-/// # Errors
-/// [`Code::ResourceExhausted`] for more memory than there is.
-pub(super) fn room(length: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    match usize::try_from(length).map(|length| bytes.try_reserve_exact(length)) {
-        Ok(Ok(())) => Ok(bytes),
-        _ => {
-            let message = format!("there is no memory for {length} bytes");
-            Err(Error::status(Code::ResourceExhausted, message))
-        }
-    }
-}
-
-/// So many bytes, which are 0.
-///
-/// # Errors
-/// As for [`room`].
-pub(super) fn zeros(length: u64) -> Result<Vec<u8>> {
-    let mut bytes = room(length)?;
-    bytes.resize(length as usize, 0);
-    Ok(bytes)
-}
-
-/// A copy of bytes.
-///
-/// # Errors
-/// As for [`room`].
-pub(super) fn copied(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut copy = room(bytes.len() as u64)?;
-    copy.extend_from_slice(bytes);
-    Ok(copy)
-}
+use crate::room::room;
 
 /// Turns the bytes of each number around.
 pub(super) fn swap(bytes: &mut [u8], size: usize) {
@@ -136,16 +103,6 @@ mod tests {
         );
         assert!(reorder(&[], 4, &[0, 3], &[1, 0]).unwrap().is_empty());
         assert_eq!(reorder(&[7], 1, &[], &[]).unwrap(), [7]);
-    }
-
-    #[test]
-    fn more_bytes_than_there_is_memory_are_an_error() {
-        for length in [u64::MAX, 1 << 62] {
-            let found = zeros(length).map(|bytes| std::hint::black_box(bytes).len());
-            assert_eq!(found.unwrap_err().code(), Code::ResourceExhausted);
-        }
-        assert_eq!(zeros(3).unwrap(), [0; 3]);
-        assert_eq!(copied(b"ab").unwrap(), b"ab");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::named::NamedVariables;
 use crate::checkpoint::write_tensors;
 use crate::files;
 use crate::formats::{hdf5_write, npy, safetensors, zip};
+use crate::room;
 
 /// Writes the values of variables. The end of the path says the format: `.safetensors`, `.npz`, `.h5`, or
 /// any other for a checkpoint of tensors by name. A file that is there stays until the new one is whole.
@@ -103,7 +104,7 @@ pub fn write_npz(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<
         let header = npy::write_header(tensor.dtype(), tensor.dims());
         let mut bytes =
             header.map_err(|error| Error::argument(format!("the tensor '{name}': {error}")))?;
-        bytes.extend_from_slice(tensor.as_bytes()?);
+        room::extend(&mut bytes, tensor.as_bytes()?)?;
         members.push((format!("{name}.npy"), bytes));
     }
     let members: Vec<(&str, &[u8])> = members

@@ -5,7 +5,8 @@
 use std::hint::black_box;
 use std::io::Write as _;
 
-use tfp::weights::TensorFile;
+use tfp::nn::training::Batches;
+use tfp::weights::{self, TensorFile};
 use tfp::{Code, Tensor};
 
 /// Bytes of what does not fit.
@@ -65,13 +66,82 @@ fn a_copy_of_a_tensor() -> tfp::Result<()> {
     Ok(())
 }
 
+/// A path for a file of this process.
+fn file(end: &str) -> std::path::PathBuf {
+    let root = std::env::var_os("TEST_TMPDIR").map_or_else(std::env::temp_dir, Into::into);
+    root.join(format!("tfp_memory_{}.{end}", std::process::id()))
+}
+
+/// Checks that something has no memory while it is taken, and succeeds afterwards.
+fn check<T>(make: impl Fn() -> tfp::Result<T>) {
+    let held = taken();
+    let error = make().map(|_| ()).expect_err("no memory");
+    assert_eq!(error.code(), Code::ResourceExhausted, "{error}");
+    drop(held);
+    let made = make().map(|_| ());
+    assert!(made.is_ok(), "{made:?}");
+}
+
+#[test]
+fn strings_of_a_tensor() -> tfp::Result<()> {
+    if !is_limited("strings_of_a_tensor") {
+        return Ok(());
+    }
+    let count = LARGE / 16;
+    let tensor = Tensor::from_strings(&vec![b"a"; count], &[count as i64])?;
+    check(|| tensor.as_strings().map(|strings| strings.len()));
+    Ok(())
+}
+
+#[test]
+fn a_batch_of_a_training() -> tfp::Result<()> {
+    if !is_limited("a_batch_of_a_training") {
+        return Ok(());
+    }
+    let x = Tensor::zeros(tfp::DataType::FLOAT, &[4, LARGE as i64 / 16])?;
+    let truth = Tensor::zeros(tfp::DataType::FLOAT, &[4])?;
+    let batches = Batches::new(x, truth, 4)?;
+    check(|| batches.iter(0).collect::<tfp::Result<Vec<_>>>());
+    Ok(())
+}
+
+#[test]
+fn a_file_of_weights_that_is_written() -> tfp::Result<()> {
+    if !is_limited("a_file_of_weights_that_is_written") {
+        return Ok(());
+    }
+    let tensor = Tensor::zeros(tfp::DataType::FLOAT, &[LARGE as i64 / 4])?;
+    let path = file("npz");
+    check(|| weights::write_npz(&path, &[("w", &tensor)]));
+    check(|| TensorFile::open(&path));
+    std::fs::remove_file(&path).expect("a file");
+    Ok(())
+}
+
+#[test]
+fn a_header_of_many_numbers() -> tfp::Result<()> {
+    if !is_limited("a_header_of_many_numbers") {
+        return Ok(());
+    }
+    // 8 MiB of text, which are 128 MiB of numbers.
+    let zeros = "0,".repeat(LARGE / 32);
+    let header = format!(r#"{{"w":{{"dtype":"U8","shape":[{zeros}0],"data_offsets":[0,0]}}}}"#);
+    let path = file("safetensors");
+    let length = header.len() as u64;
+    let bytes = [&length.to_le_bytes(), header.as_bytes()].concat();
+    std::fs::write(&path, bytes).expect("a file");
+    drop((zeros, header));
+    check(|| TensorFile::open(&path));
+    std::fs::remove_file(&path).expect("a file");
+    Ok(())
+}
+
 #[test]
 fn a_tensor_of_a_file() -> tfp::Result<()> {
     if !is_limited("a_tensor_of_a_file") {
         return Ok(());
     }
-    let root = std::env::var_os("TEST_TMPDIR").map_or_else(std::env::temp_dir, Into::into);
-    let path = root.join(format!("tfp_memory_{}.safetensors", std::process::id()));
+    let path = file("safetensors");
     let header =
         format!(r#"{{"w":{{"dtype":"U8","shape":[{LARGE}],"data_offsets":[0,{LARGE}]}}}}"#);
     let mut file = std::fs::File::create(&path).expect("a file");

@@ -1,10 +1,15 @@
 //! What threads share stays whole, and what is dropped gives its memory back.
 
+use std::cell::RefCell;
 use std::thread;
 
+use tfp::nn::layer::{Dense, Sequential};
+use tfp::nn::optimizer::Adam;
+use tfp::nn::training::{Batches, Plan, Trainer};
+use tfp::nn::{Loss, Weights};
 use tfp::{
-    AnyContext, DataType, EagerContext, GraphFunction, Mode, Model, Result, Shape, Tape, Tensor,
-    Variable, ops,
+    AnyContext, DataType, EagerContext, Graph, GraphFunction, Mode, Model, Result, Session, Shape,
+    Tape, Tensor, Variable, ops,
 };
 
 use crate::models::write_model;
@@ -75,7 +80,11 @@ fn habits(ctx: &EagerContext) -> Result<Vec<Habit>> {
     let (eager, traced, called, taped) = (cx(), cx(), cx(), cx());
     let x = ctx.handle(&Tensor::from_slice(&[1.0_f32; 4096], &[64, 64])?)?;
     let (stepped, watched) = (x.clone(), x);
+    let (step, fit, file) = (graph_step()?, fit(ctx)?, weights_file(ctx)?);
     Ok(vec![
+        ("graph steps", step),
+        ("fits", fit),
+        ("weights of a file", file),
         (
             "eager steps",
             Box::new(move || {
@@ -119,6 +128,46 @@ fn habits(ctx: &EagerContext) -> Result<Vec<Habit>> {
             }),
         ),
     ])
+}
+
+/// A product in a graph, in a session.
+fn graph_step() -> Result<Box<dyn Fn() -> Result<()>>> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let x = ops::placeholder(&scope, DataType::FLOAT, Default::default())?;
+    let y = ops::mat_mul(&scope, &x, &x, Default::default())?;
+    let session = Session::new(&graph)?;
+    let value = Tensor::from_slice(&[1.0_f32; 4096], &[64, 64])?;
+    Ok(Box::new(move || {
+        session.run().feed(&x, &value).fetch(&y).go().map(drop)
+    }))
+}
+
+/// An epoch of two batches.
+fn fit(ctx: &EagerContext) -> Result<Box<dyn Fn() -> Result<()>>> {
+    let trainer = RefCell::new(trainer(ctx)?);
+    let x = Tensor::from_slice(&[0.5_f32; 64], &[16, 4])?;
+    let truth = Tensor::from_slice(&[1.0_f32; 16], &[16, 1])?;
+    let data = Batches::new(x, truth, 8)?;
+    Ok(Box::new(move || {
+        trainer.borrow_mut().fit(&data, 1, None, &mut []).map(drop)
+    }))
+}
+
+/// The weights of a network, written and read again.
+fn weights_file(ctx: &EagerContext) -> Result<Box<dyn Fn() -> Result<()>>> {
+    let trainer = trainer(ctx)?;
+    let path = scratch("habit").join("w.weights.h5");
+    Ok(Box::new(move || {
+        trainer.save_weights(&path)?;
+        trainer.load_weights(&path)
+    }))
+}
+
+fn trainer(ctx: &EagerContext) -> Result<Trainer<Adam>> {
+    let weights = Weights::new(ctx, 1);
+    let model = Sequential::new(&weights, &[4], &[&Dense::new(8), &Dense::new(1)])?;
+    Trainer::new(model, Plan::new(Loss::MeanSquaredError, Adam::default()))
 }
 
 /// `TFP_HABITS=100000` is the long run, whose result docs/memory.md has.

@@ -2,7 +2,7 @@
 
 use tfp_core::{Error, Result};
 
-use crate::formats::bytes::Bytes;
+use crate::formats::bytes::{Budget, Bytes};
 
 /// Strings of one length, and those whose bytes are in a heap of the file.
 const FIXED: u64 = 3;
@@ -17,6 +17,7 @@ pub(super) type Attribute = (String, Result<Vec<String>>);
 /// error of the attribute alone.
 pub(super) fn read(
     file: Bytes<'_>,
+    budget: &Budget,
     at: u64,
     dims: impl Fn(u64) -> Result<Vec<i64>>,
 ) -> Result<Attribute> {
@@ -38,7 +39,7 @@ pub(super) fn read(
     let dtype_at = first + padded(name);
     let space_at = dtype_at + padded(dtype);
     let data_at = space_at + padded(space);
-    let name = text(file, file.part(first, name)?)?;
+    let name = text(file, budget, file.part(first, name)?)?;
     if is_shared {
         let problem = Error::argument(format!("the type of attribute '{name}' is elsewhere"));
         return Ok((name, Err(problem)));
@@ -47,10 +48,15 @@ pub(super) fn read(
         count.checked_mul(u64::try_from(size).ok()?)
     });
     let count = count.ok_or_else(|| file.damaged("the number of an attribute's values"))?;
-    Ok((name, texts(file, dtype_at, data_at, count)))
+    Ok((name, texts(file, budget, [dtype_at, data_at], count)))
 }
 
-fn texts(file: Bytes<'_>, dtype: u64, data: u64, count: u64) -> Result<Vec<String>> {
+fn texts(
+    file: Bytes<'_>,
+    budget: &Budget,
+    [dtype, data]: [u64; 2],
+    count: u64,
+) -> Result<Vec<String>> {
     // An empty list has the type of numbers.
     if count == 0 {
         return Ok(Vec::new());
@@ -70,28 +76,26 @@ fn texts(file: Bytes<'_>, dtype: u64, data: u64, count: u64) -> Result<Vec<Strin
     let mut found = Vec::new();
     for (index, one) in (0..).zip(all.chunks_exact(size as usize)) {
         found.push(match first & 0xf {
-            FIXED => text(file, one)?,
+            FIXED => text(file, budget, one)?,
             _ => {
                 let at = data + index * REFERENCE;
                 let length = file.number(at, 4)?;
                 let heap = (file.number(at + 4, 8)?, file.number(at + 12, 4)?);
                 let bytes = match length {
                     0 => &[][..],
-                    _ => in_heap(file, heap.0, heap.1)?,
+                    _ => in_heap(file, budget, heap)?,
                 };
                 let bytes = bytes.get(..length as usize);
-                text(
-                    file,
-                    bytes.ok_or_else(|| file.damaged("a text is too short"))?,
-                )?
+                let bytes = bytes.ok_or_else(|| file.damaged("a text is too short"))?;
+                text(file, budget, bytes)?
             }
         });
     }
     Ok(found)
 }
 
-/// The bytes of an object in a heap.
-fn in_heap<'b>(file: Bytes<'b>, heap: u64, wanted: u64) -> Result<&'b [u8]> {
+/// The bytes of an object, by its heap and its number there.
+fn in_heap<'b>(file: Bytes<'b>, budget: &Budget, (heap, wanted): (u64, u64)) -> Result<&'b [u8]> {
     if file.part(heap, 4)? != b"GCOL" {
         return Err(file.damaged("the heap of its texts"));
     }
@@ -99,6 +103,7 @@ fn in_heap<'b>(file: Bytes<'b>, heap: u64, wanted: u64) -> Result<&'b [u8]> {
     let end = heap.saturating_add(size).min(file.bytes.len() as u64);
     let mut at = heap.saturating_add(16);
     while at.saturating_add(16) <= end {
+        budget.take(file, 1)?;
         let (index, size) = (file.number(at, 2)?, file.number(at + 8, 8)?);
         if index == wanted {
             return file.part(at + 16, size);
@@ -115,7 +120,9 @@ fn in_heap<'b>(file: Bytes<'b>, heap: u64, wanted: u64) -> Result<&'b [u8]> {
 }
 
 /// A text, which may end before its bytes do.
-fn text(file: Bytes<'_>, bytes: &[u8]) -> Result<String> {
+fn text(file: Bytes<'_>, budget: &Budget, bytes: &[u8]) -> Result<String> {
+    // A place in a list takes memory, too.
+    budget.take(file, bytes.len() as u64 + size_of::<String>() as u64)?;
     let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     let text = std::str::from_utf8(bytes).map_err(|_| file.damaged("a text that is not UTF-8"))?;
     Ok(text.to_owned())

@@ -2,6 +2,8 @@
 
 use tfp_core::{Error, Result, Tensor};
 
+use crate::room::{extend, room};
+
 /// Inputs and truths of some samples.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -232,7 +234,7 @@ fn take(tensor: &Tensor, rows: &[usize]) -> Result<Tensor> {
     let bytes = tensor.as_bytes()?;
     let count = tensor.dims().first().map_or(0, |&count| count as usize);
     let row = bytes.len() / count.max(1);
-    let mut taken = Vec::with_capacity(row * rows.len());
+    let mut taken = room((row * rows.len()) as u64)?;
     for &index in rows {
         taken.extend_from_slice(&bytes[index * row..(index + 1) * row]);
     }
@@ -263,7 +265,7 @@ pub(super) fn joined(parts: &[Tensor]) -> Result<Tensor> {
                 part.shape()
             )));
         }
-        bytes.extend_from_slice(part.as_bytes()?);
+        extend(&mut bytes, part.as_bytes()?)?;
         count += rows;
     }
     let mut dims = first.dims().to_vec();
