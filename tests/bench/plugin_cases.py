@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -183,76 +182,3 @@ OPS: Final[tuple[OpCase, ...]] = (
     OpCase("MaxPoolGrad", _max_pool_grad, _pool_inputs(1, 4, 4, 1), _pool_inputs(8, 56, 56, 64)),
     OpCase("StatelessRandomUniform", _uniform, [_normal(8)], [_normal(*LARGE)]),
 )  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True)
-class ModelCase:
-    """A step of a model.
-
-    Attributes:
-        name: What the table says.
-        make: Builds the model on the current device and returns its step.
-    """
-
-    name: str
-    make: Callable[[], Callable[[], Tensor]]
-
-
-def _training(layers: Callable[[], list[Any]], shape: tuple[int, ...], batch: int) -> Any:
-    def make() -> Callable[[], Tensor]:
-        keras.utils.set_random_seed(1)
-        model = keras.Sequential([keras.Input(shape), *layers()])
-        optimizer = keras.optimizers.Adam()
-        optimizer.build(model.trainable_variables)
-        loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        x, y = tf.constant(_normal(batch, *shape)), tf.constant(_indices(batch, 10))
-
-        def step() -> Tensor:
-            with tf.GradientTape() as tape:
-                loss = loss_of(y, model(x, training=True))
-            gradients = tape.gradient(loss, model.trainable_variables)
-            optimizer.apply(gradients, model.trainable_variables)
-            return loss
-
-        return step
-
-    return make
-
-
-def _mlp() -> list[Any]:
-    return [
-        keras.layers.Dense(512, activation="relu"),
-        keras.layers.Dense(256, activation="relu"),
-        keras.layers.Dense(10),
-    ]
-
-
-def _cnn() -> list[Any]:
-    return [
-        keras.layers.Conv2D(32, 3, activation="relu"),
-        keras.layers.MaxPooling2D(),
-        keras.layers.Conv2D(64, 3, activation="relu"),
-        keras.layers.BatchNormalization(),
-        keras.layers.MaxPooling2D(),
-        keras.layers.Flatten(),
-        keras.layers.Dropout(0.5),
-        keras.layers.Dense(10),
-    ]
-
-
-def _resnet(batch: int) -> Callable[[], Callable[[], Tensor]]:
-    def make() -> Callable[[], Tensor]:
-        keras.utils.set_random_seed(1)
-        model = keras.applications.ResNet50(weights=None)
-        x = tf.constant(_normal(batch, 224, 224, 3))
-        return lambda: model(x, training=False)
-
-    return make
-
-
-MODELS: Final[tuple[ModelCase, ...]] = (
-    ModelCase("MLP training step, batch 128", _training(_mlp, (784,), 128)),
-    ModelCase("CNN training step, batch 32", _training(_cnn, (28, 28, 1), 32)),
-    ModelCase("ResNet50 inference, batch 1", _resnet(1)),
-    ModelCase("ResNet50 inference, batch 8", _resnet(8)),
-)

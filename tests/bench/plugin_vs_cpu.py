@@ -43,8 +43,9 @@ PAGE: Final = """\
 # The device against TensorFlow's CPU
 
 `{command}` wrote this page: {date}, {machine}, {threads} threads each, TensorFlow {tensorflow},
-{rounds} pairs of runs per case. Both devices are in one process and take turns; a ratio is of two
-runs that follow each other, and above 1 the device of libtfp.so is faster. Times are medians.
+{rounds} pairs of runs per case, 7 of the slowest models. Both devices are in one process and take
+turns; a ratio is of two runs that follow each other, and above 1 the device of libtfp.so is faster.
+Times are medians.
 `docs/performance/adapter.md` says where a tiny op's time goes.
 A function's int32 results are in host memory, to which the device copies them (`Cast to int32`).
 
@@ -121,7 +122,9 @@ def _chain(call: Callable[..., Any], inputs: Sequence[Any], device: str, length:
     return lambda: function()
 
 
-def compare(group: str, name: str, runs: Sequence[Callable[[], Any]], nodes: int) -> Result:
+def compare(
+    group: str, name: str, runs: Sequence[Callable[[], Any]], nodes: int, most: int = 0
+) -> Result:
     """Times two functions in turn.
 
     Args:
@@ -129,6 +132,7 @@ def compare(group: str, name: str, runs: Sequence[Callable[[], Any]], nodes: int
         name: Its name.
         runs: What runs it on the device and on the CPU.
         nodes: How many nodes a run has; times are per node.
+        most: Pairs of runs, at most; 0 for as many as asked for.
     """
     for run in runs:
         for _ in range(3):
@@ -144,7 +148,7 @@ def compare(group: str, name: str, runs: Sequence[Callable[[], Any]], nodes: int
         return (time.perf_counter() - start) / repeat
 
     times: list[list[float]] = [[], []]
-    for turn in range(_ROUNDS.value):
+    for turn in range(min(_ROUNDS.value, most or _ROUNDS.value)):
         order = (0, 1) if turn % 2 else (1, 0)
         for index in order:
             times[index].append(seconds(runs[index]) / nodes * 1e6)
@@ -159,6 +163,7 @@ def measure() -> Iterable[Result]:
     import tensorflow as tf
 
     from tests.bench import plugin_cases as cases
+    from tests.bench import plugin_models
 
     wanted = [part.lower() for part in _ONLY.value]
 
@@ -174,16 +179,24 @@ def measure() -> Iterable[Result]:
                 runs = [_chain(case.call, inputs, device, length) for device in DEVICES]
                 yield compare(group, case.name, runs, length)
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
-    for model in cases.MODELS:
+    for model in plugin_models.MODELS:
         if chosen(model.name):
-            yield compare("model", model.name, [_step(model.make, d) for d in DEVICES], 1)
+            runs = [_step(model.make, model.is_graph, device) for device in DEVICES]
+            yield compare("model", model.name, runs, 1, model.rounds)
 
 
-def _step(make: Callable[[], Callable[[], Any]], device: str) -> Callable[[], Any]:
+def _step(make: Callable[[], Callable[[], Any]], is_graph: bool, device: str) -> Callable[[], Any]:
     import tensorflow as tf
 
     with tf.device(device):
         step = make()
+    if not is_graph:
+
+        def run() -> Any:
+            with tf.device(device):
+                return step()
+
+        return run
 
     def body() -> Any:
         with tf.device(device):
