@@ -6,7 +6,10 @@ use tfp_core::{Code, Error, Result};
 /// An error about memory that there is not.
 #[cold]
 pub(crate) fn exhausted(what: impl std::fmt::Display) -> Error {
-    Error::status(Code::ResourceExhausted, format!("there is no memory for {what}"))
+    Error::status(
+        Code::ResourceExhausted,
+        format!("there is no memory for {what}"),
+    )
 }
 
 /// An empty vector with room for so many bytes.
