@@ -122,11 +122,11 @@ fn casts_around_a_norm_go_with_it() {
 fn a_norm_without_both_casts_stays_in_float32() {
     let apart = "s = TfpScaleShift(wide scale shift)";
     assert_eq!(rewritten(mixed(), 20, &["s"])[2], apart);
-    let changes: [&dyn Fn(&mut Vec<NodeDef>); 4] = [
-        &|nodes| nodes[4].set_attr("DstT", &Attr::Type(DataType::HALF)),
-        &|nodes| nodes[4].set_attr("Truncate", &Attr::Bool(true)),
-        &|nodes| nodes[4].device = "/device:CPU:0".into(),
-        &|nodes| nodes.push(node("other", "Identity", &["s"])),
+    let changes: [fn(&mut Vec<NodeDef>); 4] = [
+        |nodes| nodes[4].set_attr("DstT", &Attr::Type(DataType::HALF)),
+        |nodes| nodes[4].set_attr("Truncate", &Attr::Bool(true)),
+        |nodes| nodes[4].device = "/device:CPU:0".into(),
+        |nodes| nodes.push(node("other", "Identity", &["s"])),
     ];
     for change in changes {
         let mut nodes = mixed();
