@@ -82,7 +82,12 @@ def install(device_type: str) -> None:
 
 
 # What TensorFlow's kernels for the CPU say of what they leave to XLA, and what it says without one.
-_LIMITS: Final = ("only supported for NHWC", "only supports NHWC", "only supports NDHWC")
+_LIMITS: Final = (
+    "only supported for NHWC",
+    "only supports NHWC",
+    "only supports NDHWC",
+    "only supports the NHWC",
+)
 _MISSING: Final = ("No OpKernel was registered", "No registered '")
 
 
