@@ -26,6 +26,7 @@ _OPAQUE = re.compile(
     re.DOTALL,
 )
 _PATH = re.compile(r"(?<![\w:$])\$?(\w+)((?:::\w+)+)")
+_OPEN = re.compile(r"(?<![\w:$])(\w+)::\$")
 _INLINE = re.compile(r"^(?:pub(?:\([^)]*\))? )?mod \w+ \{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL)
 _TYPE = re.compile(r"^(?:pub(?:\([^)]*\))? )?(?:struct|enum|union|trait|type) (\w+)", re.MULTILINE)
 _IMPL = re.compile(r"^(?:unsafe )?impl(?:<[^{]*?>)? ([^{]*?)(?:\nwhere[^{]*)?\{", re.MULTILINE)
@@ -109,7 +110,7 @@ class Crate:
         """Returns the modules that hold some paths, with all whose code these need.
 
         A module that extends types by an `impl` is needed as soon as all types and traits that its
-        header names are.
+        header names are. One whose own trait is implemented is not: who calls it names the trait.
 
         Args:
             paths: Items, each from the root of the crate.
@@ -172,8 +173,8 @@ class Crate:
         module = self.modules[at]
         scope = {path[-1]: self.find(path) for path in module.uses if path}
         for names in module.extends:
-            foreign = [scope[name] for name in names if name in scope and name not in module.types]
-            if names[-1] not in module.types and foreign and whole.issuperset(foreign):
+            foreign = [scope[name] for name in names if name in scope]
+            if module.types.isdisjoint(names) and foreign and whole.issuperset(foreign):
                 return True
         return False
 
@@ -218,6 +219,8 @@ def _module(file: str, text: str) -> Module:
             target = _absolute(match[1] + match[2], base, scope)
             if target is not None:
                 uses.add(target)
+    # `module::$name` of a macro may be any item of the module.
+    uses |= {(*scope[name], "*") for name in _OPEN.findall(body) if name in scope}
     named = set(re.findall(r"\w+", body))
     uses |= {path for name, path in reexports.items() if name in named}
     headers = [match[1] for match in _IMPL.finditer(code)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from converters.tf.emit.modules import Crate, leaves, module_path
 
 SOURCES = {
-    "lib.rs": "pub mod conv;\nmod math;\nmod simd;\n",
+    "lib.rs": "pub mod conv;\nmod math;\nmod simd;\npub mod store;\npub mod table;\n",
     "conv/mod.rs": (
         "//! Convolutions.\n\nmod backward;\nmod forward;\npub mod geometry;\n\n"
         "pub use backward::Backward;\npub use forward::{Forward, Way as Direction};\n\n"
@@ -22,6 +22,13 @@ SOURCES = {
     "math.rs": "mod tables;\n\npub use tables::sqrt;\n",
     "math/tables.rs": "pub fn sqrt() {}\n",
     "simd.rs": "pub trait Simd {}\n",
+    "store.rs": (
+        "use crate::conv::geometry::Conv;\n\npub trait Store {}\n\nimpl Store for Conv {}\n"
+    ),
+    "table.rs": (
+        "use crate::math::tables as functions;\nuse crate::simd as unused;\n\nmacro_rules! table {\n"
+        "    ($name:ident) => {\n        functions::$name()\n    };\n}\n\npub fn table() {}\n"
+    ),
     "conv/tests.rs": "use crate::simd::Simd;\n",
 }
 CRATE = Crate(SOURCES)
@@ -65,6 +72,18 @@ def test_what_a_reexported_type_needs_is_found() -> None:
 def test_an_impl_in_another_file_comes_with_its_type() -> None:
     assert "conv/geometry/more.rs" in files("conv::geometry::Conv")[0]
     assert "conv/geometry/more.rs" not in files("conv::Backward")[0]
+
+
+def test_a_trait_comes_for_those_who_name_it() -> None:
+    """An `impl` of a file's own trait for a type of another file does not bring the file."""
+    assert "store.rs" not in files("conv::geometry::Conv")[0]
+    assert "conv/geometry.rs" in files("store::Store")[0]
+
+
+def test_a_module_whose_items_a_macro_names_comes_whole() -> None:
+    whole, declared = files("table::table")
+    assert whole == {"table.rs", "math/tables.rs"}
+    assert "simd.rs" in declared
 
 
 def test_a_file_that_only_declares_keeps_nothing_else() -> None:
