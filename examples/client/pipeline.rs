@@ -10,7 +10,7 @@ use tfp::nn::optimizer::Adam;
 use tfp::nn::training::{Plan, Trainer};
 use tfp::nn::{Loss, Weights};
 use tfp::weights::{self, Mapping, TensorFile};
-use tfp::{DataType, EagerContext, Tensor, ops};
+use tfp::{DataType, EagerContext, Shape, Tensor, ops};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("tfp_pipeline_{}", std::process::id()));
@@ -99,6 +99,15 @@ fn other_sources(folder: &Path) -> Result<(), Box<dyn Error>> {
     })?;
     for batch in batches.iter()? {
         println!("bucketed: {}", batch?[0].to_tensor()?.shape());
+    }
+
+    let signature = [(DataType::FLOAT, Shape::new(&[-1]))];
+    let lines = Dataset::from_generator(&cx, &signature, || {
+        (1..4_u8).map(|n| Ok(vec![Tensor::from_vec(vec![f32::from(n); 2], &[2])?]))
+    })?;
+    for line in lines.batch(2, false)?.iter()? {
+        let line = line?[0].to_tensor()?;
+        println!("from Rust: {:?}", line.as_slice::<f32>()?);
     }
     Ok(())
 }

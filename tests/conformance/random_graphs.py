@@ -234,8 +234,8 @@ class _Drawer:
         j = self._tensor_of(4)
 
         def lost(t: list[Tensor], v: Any) -> Tensor:
-            # What a cast loses, of an input, which is the same everywhere: it is 8 times what another
-            # rounding changes. Its magnitude has no jump where the rounding has one.
+            # What a cast loses, of an input, which is the same everywhere: it is 8 times what
+            # another rounding changes. Its magnitude has no jump where the rounding has one.
             wide = tf.cast(t[i % len(self.inputs)], tf.float32)
             rest = tf.abs(wide - tf.cast(tf.cast(wide, to), tf.float32))
             return tf.cast(rest * 8.0, self.dtype)

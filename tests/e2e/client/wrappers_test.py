@@ -507,6 +507,8 @@ SHOWN = {
             "csv: Rome 0",
             "bucketed: [2,2]",
             "bucketed: [2,4]",
+            "from Rust: [1.0, 1.0, 2.0, 2.0]",
+            "from Rust: [3.0, 3.0]",
         ],
     ),
 }
