@@ -175,7 +175,7 @@ def _port(name: str, dtype: str, shape: tuple[int | str | None, ...]) -> dict[st
 
 def _weights(trace: Trace) -> dict[str, ir.Array]:
     found = {v.name: v.data for v in trace.variables.values() if v.data is not None}
-    # Text that a layer keeps, such as the token of a mask, is no weight.
+    # Text that a layer keeps, such as the token of a mask, is not a weight.
     known = {name: data for name, data in found.items() if data.dtype.kind not in "SUO"}
     arrays: dict[str, ir.Array] = {}
     placed: set[str] = set()

@@ -159,7 +159,7 @@ def _reason(row: Row) -> str:
     where, _, what = row.reason.partition(": ")
     if where.startswith(("tensor ", "input ", "output ")):
         return _short(what)
-    return _short(f"{where.removeprefix('node ').strip('()')}: {what}" if what else where)
+    return _short(f"{where.rpartition('(')[2].removesuffix(')')}: {what}" if what else where)
 
 
 def _short(text: str) -> str:

@@ -16,6 +16,7 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 from converters.tf import ir
@@ -174,6 +175,33 @@ def test_products(
         results.append(y)
     model = net.model({"x": ["N", *lead, inputs]}, results)
     _agree(model, tmp_path_factory.mktemp("m"), len(results))
+
+
+def test_a_layer_in_a_branch_computes_in_float32(tmp_path: Path) -> None:
+    net = _Net(_Kind("uint8", 121, "int8", 0))
+    scale, zero = net.number(0.05), net.level(121)
+    x = net("QuantizeLinear", "x", scale, zero)
+    y = net("QLinearConv", x, scale, zero, net.taps(4, 3, 3, 3), *net.scales(1), scale, zero)
+    point = [net.taps(4, 4, 1, 1), *net.scales(1)]
+
+    def branch(name: str) -> Any:
+        operands = [y, scale, zero, *point, scale, zero]
+        nodes = [
+            helper.make_node("QLinearConv", operands, [f"{name}_levels"]),
+            helper.make_node("DequantizeLinear", [f"{name}_levels", scale, zero], [name]),
+        ]
+        output = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        return helper.make_graph(nodes, name, [], [output])
+
+    condition = net("Greater", net("ReduceSum", "x", keepdims=0), net.number(0))
+    z = net("If", condition, then_branch=branch("one"), else_branch=branch("other"))
+    model = net.model({"x": [1, 3, 6, 7]}, [z])
+    graph = convert(load(saved(model, tmp_path), LoadOptions()).trace)
+    assert sum(isinstance(node.op, _WHOLE) for node in graph.nodes) == 1
+    arrays = inputs_for(graph, 1)
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, arrays)
+    (found,) = interpret(graph, arrays).values()
+    np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
 
 
 class _Samples(CalibrationDataReader):  # type: ignore[misc]

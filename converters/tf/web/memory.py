@@ -37,6 +37,8 @@ class _Reader:
 def imported_pages(module: bytes) -> int:
     """Returns how many pages of 64 KiB a module asks of the memory that it imports.
 
+    Source: WebAssembly Core Specification, section 5.5, "Modules".
+
     Raises:
         ValueError: The bytes are not a module, or it imports no memory.
     """

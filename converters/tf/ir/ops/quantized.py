@@ -127,6 +127,32 @@ def spread(numbers: Array) -> Array:
     return np.pad(numbers.astype(np.int32), (0, -numbers.size % CHANNELS))
 
 
+def offset_bias(kernel: Array, bias: Array, zero: int) -> Array:
+    """Returns the bias of sums of `filter * (x + OFFSET)`.
+
+    Args:
+        kernel: `[outputs, height, width, inputs]`, int8.
+        bias: That of sums of `filter * (x - zero)`: a whole number for each output.
+        zero: What stands for 0 in `x`.
+    """
+    return np.asarray(bias - (zero + OFFSET) * kernel.astype(np.int64).sum(axis=(1, 2, 3)))
+
+
+def ungrouped(kernel: Array, groups: int) -> Array:
+    """Returns a filter whose outputs see all channels: 0 stands for those of other groups.
+
+    Args:
+        kernel: `[outputs, height, width, inputs of a group]`, int8.
+        groups: Their number, of which the outputs are a multiple.
+    """
+    outputs, height, width, inputs = kernel.shape
+    whole = np.zeros((outputs, height, width, inputs * groups), np.int8)
+    for group in range(groups):
+        rows = slice(group * outputs // groups, (group + 1) * outputs // groups)
+        whole[rows, :, :, group * inputs : (group + 1) * inputs] = kernel[rows]
+    return whole
+
+
 @dataclass(frozen=True)
 class QuantizedConv(Op):
     """A convolution: (x i8 [batch, H, W, I], filter i8, bias, multiplier, shift i32) -> i8.

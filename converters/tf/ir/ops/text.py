@@ -178,7 +178,7 @@ def packed_words(words: Sequence[bytes]) -> tuple[Array, Array]:
     """Returns the bytes of words, one after the other, and where each ends.
 
     Raises:
-        ValueError: The end of one is no number of the table.
+        ValueError: They have more bytes than an int32 counts.
     """
     joined = np.frombuffer(b"".join(words), np.uint8)
     if joined.size > np.iinfo(np.int32).max:

@@ -144,15 +144,15 @@ def _counted_words(ctx: Context) -> Result:
     """Counts sequences of numbers or words in rows of them."""
     pool = ctx.attr("pool_int64s")
     if not pool:
-        words = ctx.attr("pool_strings") or []
+        words = ctx.attr("pool_strings")
+        if not words:
+            raise Refused("a vocabulary without words")
         known = list(dict.fromkeys(words))
         numbers = np.append(np.arange(len(known)), -1)
         found = looked_up(ctx, words_of(known), numbers)
         places = {word: place for place, word in enumerate(known)}
         pool = [places[word] for word in words]
         ctx = replace(ctx, args=(found,))
-    if not pool:
-        raise Refused("a vocabulary without words")
     mode = ctx.text("mode", "TF", ["TF", "IDF", "TFIDF"])
     starts = [*map(int, ctx.attr("ngram_counts")), len(pool)]
     least, most = (int(ctx.attr(f"{n}_gram_length")) for n in ("min", "max"))

@@ -18,6 +18,8 @@ from converters.tf.load.onnx.file import Graph, Node
 
 _MICROSOFT = "com.microsoft."
 _KINDS = ("int8", "uint8")
+_QUANTIZE = frozenset(["QuantizeLinear", f"{_MICROSOFT}QuantizeLinear"])
+_DEQUANTIZE = frozenset(["DequantizeLinear", f"{_MICROSOFT}DequantizeLinear"])
 # Operators of one operand, and of two, that have a counterpart of this name on levels.
 _UNARY = frozenset(["AveragePool", "GlobalAveragePool", "LeakyRelu", "Sigmoid", "Softmax"])
 _BINARY = frozenset(["Add", "Mul"])
@@ -57,7 +59,7 @@ class _Fusion:
     def dequantized(self, name: str) -> _Levels | None:
         """Returns the levels that a tensor is made of, by one DequantizeLinear."""
         node = self._makers.get(name)
-        if node is None or node.op not in ("DequantizeLinear", f"{_MICROSOFT}DequantizeLinear"):
+        if node is None or node.op not in _DEQUANTIZE:
             return None
         return self._levels(node, node.inputs[0]) if node.inputs else None
 
@@ -104,7 +106,7 @@ class _Fusion:
         if relu is not None and relu.outputs:
             gone.append(relu)
             after = self.after(relu.outputs[0])
-        if after is None or after.op not in ("QuantizeLinear", f"{_MICROSOFT}QuantizeLinear"):
+        if after is None or after.op not in _QUANTIZE:
             return None
         levels = self._levels(after, after.outputs[0]) if after.outputs else None
         if levels is None or not self.single(levels):
@@ -176,9 +178,7 @@ def _gemm(f: _Fusion, node: Node, of: list[_Levels], y: _Levels) -> _Found:
 
 def _simple(f: _Fusion, node: Node, of: list[_Levels], y: _Levels) -> _Found:
     kinds = {f.kind(x) for x in (*of, y)}
-    if len(kinds) > 1 or not all(f.single(x) for x in of):
-        return None
-    if any(x.x in f.constants for x in of[:1]):
+    if len(kinds) > 1 or of[0].x in f.constants or not all(f.single(x) for x in of):
         return None
     names = [name for x in of for name in x.names]
     op = f"{_MICROSOFT}QLinear{node.op}"
@@ -260,5 +260,5 @@ def _read(nodes: list[Node], outputs: tuple[str, ...]) -> tuple[Node, ...]:
     return tuple(
         node
         for node in nodes
-        if "DequantizeLinear" not in node.op or any(readers[name] for name in node.outputs)
+        if node.op not in _DEQUANTIZE or any(readers[name] for name in node.outputs)
     )

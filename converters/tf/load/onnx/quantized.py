@@ -56,7 +56,9 @@ def _shaped(ctx: Context, value: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _served(ctx: Context, layer: Callable[[Context], Tensor]) -> Tensor | None:
-    """Returns a layer in whole numbers, if its operands allow it."""
+    """Returns a layer in whole numbers, if its place and its operands allow it."""
+    if not ctx.session.whole:
+        return None
     try:
         return layer(ctx)
     except whole.NotServed:

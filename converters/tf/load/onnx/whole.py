@@ -15,8 +15,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import Array, Dim
-from converters.tf.ir.ops.quantized import OFFSET, packed, spread
-from converters.tf.ir.symbolic import product
+from converters.tf.ir.ops.quantized import OFFSET, offset_bias, packed, spread, ungrouped
 from converters.tf.load.onnx.context import Context
 from converters.tf.load.onnx.values import Known, Order, Tensor, last, stated
 from converters.tf.load.onnx.windows import window_of
@@ -128,8 +127,6 @@ def _input(ctx: Context, order: Order) -> Tensor:
     if not isinstance(value, Tensor):
         raise NotServed
     if value.whole is None:
-        if not ctx.session.whole:
-            raise NotServed
         op = ir.Quantize(1.0, _shift(value.levels))
         value.whole = ctx.result(
             ctx.session.typed(op, [value.form(order)], _I8), order, value.shape
@@ -192,7 +189,7 @@ def conv(ctx: Context) -> Tensor:
         operands = _operands(ctx, kernel, layer.bias, layer.factors)
     elif groups <= _MOST_GROUPS:
         op = ir.QuantizedConv(*place, outputs, ir.Rescaling.REAL, *zeros, *ends)
-        operands = _dense(ctx, layer, _ungrouped(layer.kernel, groups))
+        operands = _dense(ctx, layer, ungrouped(layer.kernel, groups))
     else:
         raise NotServed
     order = last(4)
@@ -203,21 +200,10 @@ def conv(ctx: Context) -> Tensor:
 
 def _dense(ctx: Context, layer: Layer, kernel: Array) -> list[Array]:
     """Returns the operands of `ir.QuantizedConv`."""
-    total = kernel.astype(np.int64).sum(axis=(1, 2, 3))
-    bias = layer.bias - (layer.zero + OFFSET) * total
-    factors = np.zeros(spread(bias).size, np.float32)
+    bias = spread(offset_bias(kernel, layer.bias, layer.zero))
+    factors = np.zeros(bias.size, np.float32)
     factors[: layer.factors.size] = layer.factors
-    return _operands(ctx, packed(kernel), spread(bias), factors)
-
-
-def _ungrouped(kernel: Array, groups: int) -> Array:
-    """Returns a filter whose outputs see all channels: 0 stands for those of other groups."""
-    outputs, height, width, inputs = kernel.shape
-    whole = np.zeros((outputs, height, width, inputs * groups), np.int8)
-    for group in range(groups):
-        rows = slice(group * outputs // groups, (group + 1) * outputs // groups)
-        whole[rows, :, :, group * inputs : (group + 1) * inputs] = kernel[rows]
-    return whole
+    return _operands(ctx, packed(kernel), bias, factors)
 
 
 def real(ctx: Context) -> Tensor:
@@ -227,7 +213,7 @@ def real(ctx: Context) -> Tensor:
         NotServed: They are not, or have several scales.
     """
     value = ctx.value(0)
-    if not isinstance(value, Tensor) or value.whole is None or not ctx.session.whole:
+    if not isinstance(value, Tensor) or value.whole is None:
         raise NotServed
     zero = int(_number(ctx, 2)) if ctx.has(2) else 0
     op = ir.Dequantize(float(np.float32(_number(ctx, 1))), zero + _shift(value.levels))
@@ -243,7 +229,7 @@ def mat_mul(ctx: Context) -> Tensor:
         NotServed: Its operands have another form.
     """
     kernel = _constant(ctx, 3)
-    if kernel.ndim != 2 or product(ctx.shape(5)) not in (1, kernel.shape[1]):
+    if kernel.ndim != 2:
         raise NotServed
     return _rows(ctx, _layer(ctx, kernel.T, 8, (6, 7)))
 

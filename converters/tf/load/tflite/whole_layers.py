@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from converters.tf import ir
 from converters.tf.ir import Array
-from converters.tf.ir.ops.quantized import OFFSET, packed, spread
+from converters.tf.ir.ops.quantized import offset_bias, packed, spread, ungrouped
 from converters.tf.load.saved_model.replay import Tensor
 from converters.tf.load.tflite.whole import Handler, NotServed, Whole, factor, scale_of, zero_of
 from converters.tf.load.tflite.windows import padding, pair
@@ -107,7 +107,6 @@ def _convolved(
     """Returns a convolution with a filter `[outputs, height, width, inputs]`."""
     call, (kernel, bias, multiplier, shift) = whole.call, parts
     zero, (low, high) = zero_of(whole.tensor(0)), whole.ends
-    total = kernel.astype(np.int64).sum(axis=(1, 2, 3))
     op = ir.QuantizedConv(
         window.taps,
         window.strides,
@@ -124,7 +123,7 @@ def _convolved(
         op,
         x,
         call.weight("kernel", packed(kernel)),
-        call.weight("bias", spread(bias - (zero + OFFSET) * total)),
+        call.weight("bias", spread(offset_bias(kernel, bias, zero))),
         call.weight("multiplier", spread(multiplier)),
         call.weight("shift", spread(shift)),
     )
@@ -144,15 +143,9 @@ def _conv(whole: Whole) -> Tensor:
 
 
 def _ungrouped(kernel: Array, groups: int) -> Array:
-    """Returns a filter whose outputs see all channels: 0 stands for those of other groups."""
-    outputs, height, width, inputs = kernel.shape
-    if outputs % groups:
+    if kernel.shape[0] % groups:
         raise NotServed
-    whole = np.zeros((outputs, height, width, inputs * groups), np.int8)
-    for group in range(groups):
-        rows = slice(group * outputs // groups, (group + 1) * outputs // groups)
-        whole[rows, :, :, group * inputs : (group + 1) * inputs] = kernel[rows]
-    return whole
+    return ungrouped(kernel, groups)
 
 
 def _depthwise(whole: Whole) -> Tensor:

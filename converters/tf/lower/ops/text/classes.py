@@ -86,26 +86,20 @@ def computed(ctx: Context) -> Classes | None:
     first, *others = classes
     if any(not first.tokens.same(other.tokens) for other in others):
         return None
-    numbers = [_number(arg) for arg in ctx.args]
-    if any(number is None and arg not in classes for number, arg in _pairs(numbers, ctx.args)):
-        return None
     words = tuple(sorted({word for each in classes for word in each.words}))
     rest = _joined([each.rest for each in classes])
     if rest is None:
         return None
     values = [
-        _values(arg, words, rest) if isinstance(arg, Classes) else number
-        for number, arg in _pairs(numbers, ctx.args)
+        _values(arg, words, rest) if isinstance(arg, Classes) else _number(arg) for arg in ctx.args
     ]
+    if any(value is None for value in values):
+        return None
     if ctx.node.op == "Cast":
         found = values[0].astype(element_type(ctx.attr("DstT")).numpy)
     else:
         found = np.asarray(_FUNCTIONS[ctx.node.op](*values))
     return Classes(first.tokens, words, rest, found)
-
-
-def _pairs(numbers: Sequence[Any], args: Sequence[Tensor]) -> list[tuple[Any, Tensor]]:
-    return list(zip(numbers, args, strict=True))
 
 
 def _number(arg: Tensor) -> Any:

@@ -39,8 +39,8 @@ _NAMED: Mapping[str, frozenset[int]] = {
 _SPECIAL = frozenset(".^$*+?()[]{}|")
 
 
-def changes_of(pattern: str, rewrite: str) -> list[Change]:
-    """Returns the changes that replace all matches of an expression.
+def change_of(pattern: str, rewrite: str) -> Change:
+    """Returns the change that replaces all matches of an expression.
 
     Raises:
         Unsupported: The expression matches other things than single characters or a fixed text.
@@ -48,17 +48,17 @@ def changes_of(pattern: str, rewrite: str) -> list[Change]:
     reader = _Reader(pattern)
     becomes = _rewritten(rewrite)
     if not pattern:
-        raise Unsupported("a regular expression that matches nothing")
+        raise Unsupported("an empty regular expression")
     if pattern[0] == "[" or (pattern[0] == "\\" and pattern[1:2].lower() in _SETS):
         characters = reader.one()
         rest = reader.rest()
         if rest == "" or (rest == "+" and not becomes):
-            return [Each(characters, becomes)]
+            return Each(characters, becomes)
         raise _refused(pattern)
     literal = reader.literal()
     if len(literal) == 1 and ord(literal) < 128:
-        return [Each(Characters(frozenset([ord(literal)])), becomes)]
-    return [Every(literal.encode(), becomes)]
+        return Each(Characters(frozenset([ord(literal)])), becomes)
+    return Every(literal.encode(), becomes)
 
 
 def characters_of(pattern: str) -> Characters:
@@ -137,7 +137,7 @@ class _Reader:
                 continue
             character = self._next()
             escape = self._next() if character == "\\" else ""
-            if escape.lower() in _SETS and escape:
+            if escape.lower() in _SETS:
                 part = self._set(escape)
                 found |= part.ascii
                 beyond |= part.beyond

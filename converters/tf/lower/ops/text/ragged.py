@@ -21,16 +21,21 @@ from converters.tf.lower.tensors import Classes, Partition, Tokens, Unknown
 _LONGEST = "the longest text of a call decides how many tokens there are"
 
 
+def tokens_of(arg: Tensor) -> Tokens | None:
+    """Returns texts or tokens, or nothing for other operands."""
+    if isinstance(arg, ir.Value) and arg.dtype is ir.DType.STR and arg.data is None:
+        return Tokens(arg, ir.Reading())
+    return arg if isinstance(arg, Tokens) else None
+
+
 def _texts(ctx: Context) -> Tokens:
     """Returns texts along one axis."""
-    arg = ctx.args[0]
-    if isinstance(arg, ir.Value) and arg.dtype is ir.DType.STR and arg.data is None:
-        arg = Tokens(arg, ir.Reading())
-    if not isinstance(arg, Tokens) or arg.flat:
+    found = tokens_of(ctx.args[0])
+    if found is None or found.flat:
         raise Unsupported("text that no input gives")
-    if arg.texts.rank != 1:
-        raise Unsupported(f"texts of rank {arg.texts.rank} that are taken apart")
-    return arg
+    if found.texts.rank != 1:
+        raise Unsupported(f"texts of rank {found.texts.rank} that are taken apart")
+    return found
 
 
 def _apart(tokens: Tokens, split: ir.Split) -> Tokens:
@@ -58,7 +63,7 @@ def _decoded(ctx: Context) -> Result:
     return Partition(tokens, "splits"), Partition(tokens, "codes")
 
 
-def _encoded(ctx: Context) -> Result | None:
+def _encoded(ctx: Context) -> Result:
     codes, each = ctx.args
     if not _is(codes, "codes") or not _is(each, "each"):
         raise Unsupported("characters that are joined")

@@ -9,31 +9,16 @@ from converters.tf import ir
 from converters.tf.ir import Letters
 from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
 from converters.tf.lower.ops.text import classes
-from converters.tf.lower.ops.text.patterns import changes_of
-from converters.tf.lower.ops.text.ragged import RAGGED
+from converters.tf.lower.ops.text.patterns import change_of
+from converters.tf.lower.ops.text.ragged import RAGGED, tokens_of
 from converters.tf.lower.tensors import Classes, Partition, Tokens, Unknown
 from converters.tf.lower.trace import Variable
 
-# What gives a tensor on, or moves its elements without a change.
-_SAME = (
-    "EnsureShape",
-    "ExpandDims",
-    "Identity",
-    "IdentityN",
-    "PreventGradient",
-    "Reshape",
-    "Snapshot",
-    "Squeeze",
-    "StopGradient",
+# What gives tensors on, and what moves the elements of one without a change.
+_GIVEN_ON = frozenset(
+    ["EnsureShape", "Identity", "IdentityN", "PreventGradient", "Snapshot", "StopGradient"]
 )
-_GIVEN_ON = frozenset(_SAME) - {"ExpandDims", "Reshape", "Squeeze"}
-
-
-def tokens_of(arg: Tensor) -> Tokens | None:
-    """Returns texts or tokens, or nothing for other operands."""
-    if isinstance(arg, ir.Value) and arg.dtype is ir.DType.STR and arg.data is None:
-        return Tokens(arg, ir.Reading())
-    return arg if isinstance(arg, Tokens) else None
+_MOVED = frozenset(["ExpandDims", "Reshape", "Squeeze"])
 
 
 def _tokens(ctx: Context, index: int = 0) -> Tokens:
@@ -78,7 +63,7 @@ def _replaced(ctx: Context) -> Result:
         pattern, rewrite = ctx.attr("pattern", ""), ctx.attr("rewrite", "")
     if not ctx.attr("replace_global", True):
         raise Unsupported("a regular expression whose first match alone is replaced")
-    return _with(_tokens(ctx), *changes_of(pattern, rewrite))
+    return _with(_tokens(ctx), change_of(pattern, rewrite))
 
 
 def _found(ctx: Context) -> Result:
@@ -122,7 +107,8 @@ def _equal(ctx: Context) -> Result | None:
     return None
 
 
-_TEXTS: Mapping[str, Callable[[Context], Result | None]] = {
+_OWN: Mapping[str, Callable[[Context], Result | None]] = {
+    **RAGGED,
     "AsString": _digits,
     "Equal": _equal,
     "LookupTableFindV2": _found,
@@ -138,7 +124,7 @@ _TEXTS: Mapping[str, Callable[[Context], Result | None]] = {
 
 def with_texts(handlers: Mapping[str, Handler]) -> dict[str, Handler]:
     """Returns handlers that also take texts, tokens, and what is computed of them."""
-    ops = {*handlers, *_TEXTS, *RAGGED}
+    ops = {*handlers, *_OWN}
     return {op: _taking(op, handlers.get(op)) for op in ops}
 
 
@@ -149,28 +135,33 @@ def _is_text(arg: Tensor) -> bool:
 
 
 def _taking(op: str, plain: Handler | None) -> Handler:
-    own = [table[op] for table in (_TEXTS, RAGGED) if op in table]
+    own = _OWN.get(op)
 
     def handler(ctx: Context) -> Result:
         if plain is not None and not any(map(_is_text, ctx.args)):
             return plain(ctx)
-        if op in _GIVEN_ON and not isinstance(ctx.args[0], Classes):
-            return ctx.args if op == "IdentityN" else ctx.args[0]
-        for special in own:
-            result = special(ctx)
-            if result is not None:
-                return result
+        if op in _GIVEN_ON:
+            given = tuple(_given_on(ctx, arg) for arg in ctx.args)
+            return given if op == "IdentityN" else given[0]
+        result = None if own is None else own(ctx)
+        if result is not None:
+            return result
         if op in classes.FOLDED and any(isinstance(arg, Classes) for arg in ctx.args):
             folded = classes.computed(ctx)
             if folded is not None:
                 return folded
         if plain is None:
             raise Unsupported(f"there is no kernel for the op {op} of these tensors")
-        if op in _SAME and isinstance(ctx.args[0], Tokens | Classes):
+        if op in _MOVED and isinstance(ctx.args[0], Tokens | Classes):
             return _moved(ctx, plain)
         return plain(replace(ctx, args=tuple(_plain(ctx, arg) for arg in ctx.args)))
 
     return handler
+
+
+def _given_on(ctx: Context, arg: Tensor) -> Tensor:
+    """Returns an operand, or the tensor of a number for each text."""
+    return _plain(ctx, arg) if isinstance(arg, Classes) and not arg.tokens.flat else arg
 
 
 def _moved(ctx: Context, plain: Handler) -> Result:
@@ -178,9 +169,6 @@ def _moved(ctx: Context, plain: Handler) -> Result:
     first = ctx.args[0]
     assert isinstance(first, Tokens | Classes)
     tokens = first if isinstance(first, Tokens) else first.tokens
-    if ctx.node.op in _GIVEN_ON:
-        whole = isinstance(first, Classes) and not tokens.flat
-        return _plain(ctx, first) if whole else first
     if tokens.flat:
         raise Unsupported("the tokens of all texts in another shape")
     moved = plain(replace(ctx, args=(tokens.texts, *ctx.args[1:])))

@@ -149,10 +149,13 @@ function checkNames(ports, values, role) {
   }
 }
 
+function foreign() {
+  return new ModelError("module", "the module is another model's; load the files of one package");
+}
+
 /** Starts a module, alone or on memory that it shares with helpers. */
 async function instance(module, pages) {
   const imports = WebAssembly.Module.imports(module).map(({ name }) => name).sort().join();
-  const foreign = () => new ModelError("module", "the module is another model's; load the files of one package");
   if (imports !== "" && imports !== "memory,wake") throw foreign();
   const memory = imports ? sharedMemory(pages) : undefined;
   let jobs;
@@ -162,7 +165,7 @@ async function instance(module, pages) {
     if (memory && exports.thread_jobs) {
       jobs = { words: new Int32Array(memory.buffer), index: (exports.thread_jobs() >>> 0) / 4 };
     }
-    return { exports, memory: memory ?? exports.memory, shared: imports !== "", foreign };
+    return { exports, memory: memory ?? exports.memory, shared: imports !== "" };
   } catch (err) {
     throw new ModelError("module", `the module can't be started: ${err.message}`, { cause: err });
   }
@@ -205,8 +208,8 @@ class Engine {
       compiled(options.wasm ?? files[name], count(0)),
       files.weights ? bytesOf(options.weights ?? files.weights, count(1)) : null,
     ]);
-    const { foreign, shared, ...started } = await instance(module, files.pages);
-    const { exports, memory } = started;
+    const started = await instance(module, files.pages);
+    const { exports, memory, shared } = started;
     if (exports.model_id?.() >>> 0 !== description.id) throw foreign();
     if (helpers && !shared) throw new ModelError("unsupported", "the module computes with one thread");
     const engine = new Engine(description, started, helpers);
