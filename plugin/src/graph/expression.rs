@@ -15,11 +15,11 @@ use tfp_kernels::ops::elementwise::expression::{
     Extent, MAX_INPUTS, MAX_OUTPUTS, MAX_ROW, MAX_STEPS, Program, operation, step_of,
 };
 
-use super::fuse::{drop_nodes, float_of, fused_type, is_float};
+use super::fuse::{CAST, cast_types, drop_nodes, float_of, is_float};
 use super::merge::rename_inputs;
 use super::norm::Shapes;
 use super::stores::ASSIGN;
-use super::view::{View, attr, control_inputs, data_inputs, is_on};
+use super::view::{View, control_inputs, data_inputs, is_on};
 
 /// A node that could be a step.
 struct Candidate {
@@ -121,15 +121,14 @@ pub fn is_step(node: &NodeDef) -> bool {
 fn types(node: &NodeDef) -> Option<(DataType, DataType)> {
     let (_, operands) = operation(&node.op)?;
     let types = match &*node.op {
-        // One that cuts off rounds in another way.
-        CAST if attr(node, "Truncate") == Some(Attr::Bool(true)) => return None,
-        CAST => (fused_type(node, "SrcT")?, fused_type(node, "DstT")?),
-        _ => (float_of(node)?, float_of(node)?),
+        CAST => cast_types(node)?,
+        _ => {
+            let float = float_of(node)?;
+            (float, float)
+        }
     };
     (operands == data_inputs(node).count()).then_some(types)
 }
-
-const CAST: &str = "Cast";
 
 fn candidate(node: &NodeDef, device_type: &str, shapes: &Shapes<'_>) -> Option<Candidate> {
     let (from, to) = types(node).filter(|_| is_on(node, device_type))?;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::graph::view::attr;
 use crate::graph::view::trial::{node, shown};
 
 /// The step of Adam: `m * alpha / (sqrt(v) + epsilon)`, where `alpha` is `lr * rate`.
