@@ -1,4 +1,8 @@
 use super::*;
+use tfp_kernels::base::dtype::DType;
+use tfp_kernels::base::shape::MAX_RANK;
+use tfp_kernels::ops::elementwise::expression::{operation, step_of};
+
 use crate::graph::view::attr;
 use crate::graph::view::trial::{node, shown};
 
