@@ -1,4 +1,4 @@
-"""What `plugin_vs_cpu` measures: ops at a tiny and a large size, and whole models."""
+"""The ops that `plugin_vs_cpu` measures, at a tiny and a large size."""
 
 from __future__ import annotations
 
@@ -32,27 +32,29 @@ class OpCase:
     large: Inputs
 
 
-def _normal(*shape: int) -> Array:
+def normal(*shape: int) -> Array:
+    """Returns the same numbers each time, float32."""
     return np.random.default_rng(1).normal(size=shape).astype(np.float32)
 
 
 def _positive(*shape: int) -> Array:
-    return np.abs(_normal(*shape)) + np.float32(0.5)
+    return np.abs(normal(*shape)) + np.float32(0.5)
 
 
-def _indices(count: int, limit: int) -> Array:
-    return np.random.default_rng(2).integers(0, limit, count).astype(np.int32)
+def indices(shape: int | tuple[int, ...], limit: int) -> Array:
+    """Returns the same numbers from 0 to below a limit each time, int32."""
+    return np.random.default_rng(2).integers(0, limit, shape).astype(np.int32)
 
 
 LARGE: Final = (1024, 1024)
 _RAW = tf.raw_ops
 
 
-def _unary(name: str, op: Callable[..., Tensor], make: Callable[..., Array] = _normal) -> OpCase:
+def _unary(name: str, op: Callable[..., Tensor], make: Callable[..., Array] = normal) -> OpCase:
     return OpCase(name, op, [make(8)], [make(*LARGE)])
 
 
-def _binary(name: str, op: Callable[..., Tensor], make: Callable[..., Array] = _normal) -> OpCase:
+def _binary(name: str, op: Callable[..., Tensor], make: Callable[..., Array] = normal) -> OpCase:
     return OpCase(name, op, [make(8), make(8)], [make(*LARGE), make(*LARGE)])
 
 
@@ -98,9 +100,9 @@ def _pooled(x: Array) -> Array:
 
 
 def _pool_inputs(*shape: int) -> Inputs:
-    x = _normal(*shape)
+    x = normal(*shape)
     y = _pooled(x)
-    return [x, y, _normal(*y.shape)]
+    return [x, y, normal(*y.shape)]
 
 
 def _loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -120,8 +122,8 @@ OPS: Final[tuple[OpCase, ...]] = (
     _binary("Pow", tf.pow, _positive),
     _binary("SquaredDifference", tf.math.squared_difference),
     _binary("GreaterEqual", lambda a, b: a >= b),
-    OpCase("AddV2, one row", lambda a, b: a + b, [_normal(2, 4), _normal(4)],
-           [_normal(*LARGE), _normal(LARGE[1])]),
+    OpCase("AddV2, one row", lambda a, b: a + b, [normal(2, 4), normal(4)],
+           [normal(*LARGE), normal(LARGE[1])]),
     _unary("Relu", tf.nn.relu),
     _binary("ReluGrad", lambda dy, x: _RAW.ReluGrad(gradients=dy, features=x)),
     _unary("Sigmoid", tf.sigmoid),
@@ -134,51 +136,51 @@ OPS: Final[tuple[OpCase, ...]] = (
     _unary("Neg", tf.negative),
     _unary("Erf", tf.math.erf),
     _unary("Cast to int32", lambda x: tf.cast(x, tf.int32)),
-    OpCase("Softmax", tf.nn.softmax, [_normal(2, 4)], [_normal(*LARGE)]),
-    OpCase("SparseSoftmaxCrossEntropy", _loss, [_normal(2, 4), _indices(2, 4)],
-           [_normal(*LARGE), _indices(LARGE[0], LARGE[1])]),
-    OpCase("Sum, rows", lambda x: tf.reduce_sum(x, 1), [_normal(2, 4)], [_normal(*LARGE)]),
-    OpCase("Mean, columns", lambda x: tf.reduce_mean(x, 0), [_normal(2, 4)], [_normal(*LARGE)]),
-    OpCase("Max, all", tf.reduce_max, [_normal(2, 4)], [_normal(*LARGE)]),
-    OpCase("ArgMax", lambda x: tf.argmax(x, 1), [_normal(2, 4)], [_normal(*LARGE)]),
-    OpCase("BiasAdd", tf.nn.bias_add, [_normal(2, 4), _normal(4)],
-           [_normal(*LARGE), _normal(LARGE[1])]),
-    OpCase("BiasAddGrad", lambda x: _RAW.BiasAddGrad(out_backprop=x), [_normal(2, 4)],
-           [_normal(*LARGE)]),
-    OpCase("Transpose", tf.transpose, [_normal(2, 4)], [_normal(*LARGE)]),
-    OpCase("ConcatV2", lambda a, b: tf.concat([a, b], 1), [_normal(2, 2), _normal(2, 2)],
-           [_normal(*LARGE), _normal(*LARGE)]),
-    OpCase("Split", lambda x: tf.split(x, 2, 1)[0], [_normal(2, 4)], [_normal(*LARGE)]),
-    OpCase("Tile", lambda x: tf.tile(x, [2, 1]), [_normal(2, 4)], [_normal(*LARGE)]),
-    OpCase("Pad", lambda x: tf.pad(x, [[1, 1], [1, 1]]), [_normal(2, 4)], [_normal(*LARGE)]),
-    OpCase("StridedSlice", lambda x: x[1:, ::2], [_normal(2, 4)], [_normal(*LARGE)]),
-    OpCase("GatherV2", tf.gather, [_normal(4, 4), _indices(2, 4)],
-           [_normal(*LARGE), _indices(2048, 1024)]),
-    OpCase("OneHot", lambda x: tf.one_hot(x, 1000), [_indices(2, 1000)], [_indices(1024, 1000)]),
-    OpCase("SelectV2", lambda a, b: tf.where(a > 0, a, b), [_normal(8), _normal(8)],
-           [_normal(*LARGE), _normal(*LARGE)]),
-    OpCase("MatMul", tf.matmul, [_normal(2, 4), _normal(4, 2)], [_normal(512, 512)] * 2),
-    OpCase("MatMul, batch 1", tf.matmul, [_normal(1, 4), _normal(4, 2)],
-           [_normal(1, 1024), _normal(*LARGE)]),
-    OpCase("BatchMatMulV2", tf.matmul, [_normal(2, 2, 4), _normal(2, 4, 2)],
-           [_normal(16, 128, 64), _normal(16, 64, 128)]),
-    OpCase("Conv2D 3x3", _conv, [_normal(1, 4, 4, 1), _normal(3, 3, 1, 2)],
-           [_normal(8, 56, 56, 64), _normal(3, 3, 64, 64)]),
-    OpCase("Conv2D 1x1", _conv, [_normal(1, 4, 4, 1), _normal(1, 1, 1, 2)],
-           [_normal(8, 28, 28, 128), _normal(1, 1, 128, 256)]),
+    OpCase("Softmax", tf.nn.softmax, [normal(2, 4)], [normal(*LARGE)]),
+    OpCase("SparseSoftmaxCrossEntropy", _loss, [normal(2, 4), indices(2, 4)],
+           [normal(*LARGE), indices(LARGE[0], LARGE[1])]),
+    OpCase("Sum, rows", lambda x: tf.reduce_sum(x, 1), [normal(2, 4)], [normal(*LARGE)]),
+    OpCase("Mean, columns", lambda x: tf.reduce_mean(x, 0), [normal(2, 4)], [normal(*LARGE)]),
+    OpCase("Max, all", tf.reduce_max, [normal(2, 4)], [normal(*LARGE)]),
+    OpCase("ArgMax", lambda x: tf.argmax(x, 1), [normal(2, 4)], [normal(*LARGE)]),
+    OpCase("BiasAdd", tf.nn.bias_add, [normal(2, 4), normal(4)],
+           [normal(*LARGE), normal(LARGE[1])]),
+    OpCase("BiasAddGrad", lambda x: _RAW.BiasAddGrad(out_backprop=x), [normal(2, 4)],
+           [normal(*LARGE)]),
+    OpCase("Transpose", tf.transpose, [normal(2, 4)], [normal(*LARGE)]),
+    OpCase("ConcatV2", lambda a, b: tf.concat([a, b], 1), [normal(2, 2), normal(2, 2)],
+           [normal(*LARGE), normal(*LARGE)]),
+    OpCase("Split", lambda x: tf.split(x, 2, 1)[0], [normal(2, 4)], [normal(*LARGE)]),
+    OpCase("Tile", lambda x: tf.tile(x, [2, 1]), [normal(2, 4)], [normal(*LARGE)]),
+    OpCase("Pad", lambda x: tf.pad(x, [[1, 1], [1, 1]]), [normal(2, 4)], [normal(*LARGE)]),
+    OpCase("StridedSlice", lambda x: x[1:, ::2], [normal(2, 4)], [normal(*LARGE)]),
+    OpCase("GatherV2", tf.gather, [normal(4, 4), indices(2, 4)],
+           [normal(*LARGE), indices(2048, 1024)]),
+    OpCase("OneHot", lambda x: tf.one_hot(x, 1000), [indices(2, 1000)], [indices(1024, 1000)]),
+    OpCase("SelectV2", lambda a, b: tf.where(a > 0, a, b), [normal(8), normal(8)],
+           [normal(*LARGE), normal(*LARGE)]),
+    OpCase("MatMul", tf.matmul, [normal(2, 4), normal(4, 2)], [normal(512, 512)] * 2),
+    OpCase("MatMul, batch 1", tf.matmul, [normal(1, 4), normal(4, 2)],
+           [normal(1, 1024), normal(*LARGE)]),
+    OpCase("BatchMatMulV2", tf.matmul, [normal(2, 2, 4), normal(2, 4, 2)],
+           [normal(16, 128, 64), normal(16, 64, 128)]),
+    OpCase("Conv2D 3x3", _conv, [normal(1, 4, 4, 1), normal(3, 3, 1, 2)],
+           [normal(8, 56, 56, 64), normal(3, 3, 64, 64)]),
+    OpCase("Conv2D 1x1", _conv, [normal(1, 4, 4, 1), normal(1, 1, 1, 2)],
+           [normal(8, 28, 28, 128), normal(1, 1, 128, 256)]),
     OpCase("Conv2DBackpropFilter", _conv_filter,
-           [_normal(1, 4, 4, 1), _normal(3, 3, 1, 2), _normal(1, 4, 4, 2)],
-           [_normal(8, 28, 28, 64), _normal(3, 3, 64, 64), _normal(8, 28, 28, 64)]),
+           [normal(1, 4, 4, 1), normal(3, 3, 1, 2), normal(1, 4, 4, 2)],
+           [normal(8, 28, 28, 64), normal(3, 3, 64, 64), normal(8, 28, 28, 64)]),
     OpCase("Conv2DBackpropInput", _conv_input,
-           [_normal(1, 4, 4, 1), _normal(3, 3, 1, 2), _normal(1, 4, 4, 2)],
-           [_normal(8, 28, 28, 64), _normal(3, 3, 64, 64), _normal(8, 28, 28, 64)]),
+           [normal(1, 4, 4, 1), normal(3, 3, 1, 2), normal(1, 4, 4, 2)],
+           [normal(8, 28, 28, 64), normal(3, 3, 64, 64), normal(8, 28, 28, 64)]),
     OpCase("DepthwiseConv2d", lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"),
-           [_normal(1, 4, 4, 1), _normal(3, 3, 1, 1)],
-           [_normal(8, 56, 56, 64), _normal(3, 3, 64, 1)]),
-    OpCase("MaxPool", lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), [_normal(1, 4, 4, 1)],
-           [_normal(8, 56, 56, 64)]),
-    OpCase("AvgPool", lambda x: tf.nn.avg_pool2d(x, 2, 2, "VALID"), [_normal(1, 4, 4, 1)],
-           [_normal(8, 56, 56, 64)]),
+           [normal(1, 4, 4, 1), normal(3, 3, 1, 1)],
+           [normal(8, 56, 56, 64), normal(3, 3, 64, 1)]),
+    OpCase("MaxPool", lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), [normal(1, 4, 4, 1)],
+           [normal(8, 56, 56, 64)]),
+    OpCase("AvgPool", lambda x: tf.nn.avg_pool2d(x, 2, 2, "VALID"), [normal(1, 4, 4, 1)],
+           [normal(8, 56, 56, 64)]),
     OpCase("MaxPoolGrad", _max_pool_grad, _pool_inputs(1, 4, 4, 1), _pool_inputs(8, 56, 56, 64)),
-    OpCase("StatelessRandomUniform", _uniform, [_normal(8)], [_normal(*LARGE)]),
+    OpCase("StatelessRandomUniform", _uniform, [normal(8)], [normal(*LARGE)]),
 )  # fmt: skip

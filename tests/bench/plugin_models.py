@@ -10,6 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tests.bench.plugin_cases import indices, normal
+
 Tensor = Any
 Step = Callable[[], Tensor]
 
@@ -29,14 +31,6 @@ class ModelCase:
     make: Callable[[], Step]
     is_graph: bool = True
     rounds: int = 0
-
-
-def _normal(*shape: int) -> np.ndarray[Any, Any]:
-    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
-
-
-def _indices(shape: int | tuple[int, ...], limit: int) -> np.ndarray[Any, Any]:
-    return np.random.default_rng(2).integers(0, limit, shape).astype(np.int32)
 
 
 def _with_policy(policy: str, build: Callable[[], keras.Model]) -> keras.Model:
@@ -75,7 +69,7 @@ def _training(
     def make() -> Step:
         step = _trained(_with_policy(policy, build))
         batch = x()
-        inputs, labels = tf.constant(batch), tf.constant(_indices(len(batch), classes))
+        inputs, labels = tf.constant(batch), tf.constant(indices(len(batch), classes))
         return lambda: step(inputs, labels)
 
     return make
@@ -145,7 +139,7 @@ def _efficient() -> keras.Model:
 def _resnet(batch: int, policy: str = "float32") -> Callable[[], Step]:
     def make() -> Step:
         model = _with_policy(policy, lambda: keras.applications.ResNet50(weights=None))
-        x = tf.constant(_normal(batch, 224, 224, 3))
+        x = tf.constant(normal(batch, 224, 224, 3))
         return lambda: model(x, training=False)
 
     return make
@@ -158,7 +152,7 @@ BATCHES: Final = 16
 def _beside_data() -> Step:
     """An epoch of training on images that a pipeline changes and batches meanwhile."""
     step = tf.function(_trained(_with_policy("float32", _cnn)), jit_compile=False)
-    images, labels = _normal(BATCHES * 32, 28, 28, 1), _indices(BATCHES * 32, 10)
+    images, labels = normal(BATCHES * 32, 28, 28, 1), indices(BATCHES * 32, 10)
 
     def changed(image: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
         image = tf.image.random_flip_left_right(image, seed=1)
@@ -183,29 +177,29 @@ def _beside_data() -> Step:
 
 
 MODELS: Final[tuple[ModelCase, ...]] = (
-    ModelCase("MLP training step, batch 128", _training(_mlp, lambda: _normal(128, 784))),
-    ModelCase("CNN training step, batch 32", _training(_cnn, lambda: _normal(32, 28, 28, 1))),
+    ModelCase("MLP training step, batch 128", _training(_mlp, lambda: normal(128, 784))),
+    ModelCase("CNN training step, batch 32", _training(_cnn, lambda: normal(32, 28, 28, 1))),
     ModelCase(
         "CNN training step, batch 32, mixed_bfloat16",
-        _training(_cnn, lambda: _normal(32, 28, 28, 1), policy="mixed_bfloat16"),
+        _training(_cnn, lambda: normal(32, 28, 28, 1), policy="mixed_bfloat16"),
     ),
     ModelCase(
         "BERT-base training step, 2 of 12 layers, 4 x 128 tokens",
-        _training(_bert(2), lambda: _indices((4, 128), 8000)),
+        _training(_bert(2), lambda: indices((4, 128), 8000)),
         rounds=7,
     ),
     ModelCase(
         "BERT-base training step, 2 of 12 layers, 4 x 128 tokens, mixed_bfloat16",
-        _training(_bert(2), lambda: _indices((4, 128), 8000), policy="mixed_bfloat16"),
+        _training(_bert(2), lambda: indices((4, 128), 8000), policy="mixed_bfloat16"),
         rounds=7,
     ),
     ModelCase(
         "LSTM training step, 2 layers of 128, 50 steps, batch 32",
-        _training(_lstm, lambda: _normal(32, 50, 64)),
+        _training(_lstm, lambda: normal(32, 50, 64)),
     ),
     ModelCase(
         "EfficientNetB0 training step, 128 x 128, batch 4",
-        _training(_efficient, lambda: _normal(4, 128, 128, 3)),
+        _training(_efficient, lambda: normal(4, 128, 128, 3)),
         rounds=7,
     ),
     ModelCase(

@@ -74,10 +74,31 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// The orders of axes: channels first, channels last, and where the axes of the second are in the first.
-const FORMATS: &[(&str, &str, &[i32])] = &[
-    ("NCHW", "NHWC", &[0, 2, 3, 1]),
-    ("NCDHW", "NDHWC", &[0, 2, 3, 4, 1]),
+/// Two orders of axes, by their names.
+struct Format {
+    /// With the channels first.
+    first: &'static str,
+    /// With the channels last.
+    last: &'static str,
+    /// Where the axes of `last` are in `first`.
+    there: &'static [u8],
+    /// Where the axes of `first` are in `last`.
+    back: &'static [u8],
+}
+
+const FORMATS: &[Format] = &[
+    Format {
+        first: "NCHW",
+        last: "NHWC",
+        there: &[0, 2, 3, 1],
+        back: &[0, 3, 1, 2],
+    },
+    Format {
+        first: "NCDHW",
+        last: "NDHWC",
+        there: &[0, 2, 3, 4, 1],
+        back: &[0, 4, 1, 2, 3],
+    },
 ];
 
 /// Attributes that have a number for each axis; those with two are [`PAIRS`].
@@ -87,24 +108,16 @@ const PAIRS: &str = "explicit_paddings";
 /// Which tensors of a node are turned, and how.
 pub(crate) struct Channels {
     row: &'static Row,
-    first: &'static str,
-    last: &'static str,
-    axes: &'static [i32],
+    format: &'static Format,
 }
 
 impl Channels {
     /// Turns the attributes of a node with channels first, if its op is one that has to be.
     pub(crate) fn turn(op: &str, attrs: &mut Vec<(String, Attr)>) -> Option<Self> {
         let row = ROWS.iter().find(|row| row.ops.contains(&op))?;
-        let format = attrs.iter_mut().find(|(name, _)| name == "data_format")?;
-        let Attr::String(found) = &format.1 else {
-            return None;
-        };
-        let known = FORMATS
-            .iter()
-            .find(|(first, ..)| first.as_bytes() == *found);
-        let &(first, last, axes) = known?;
-        format.1 = Attr::String(last.as_bytes().to_vec());
+        let (_, found) = attrs.iter_mut().find(|(name, _)| name == "data_format")?;
+        let format = FORMATS.iter().find(|format| *found == text(format.first))?;
+        *found = text(format.last);
         for (name, value) in attrs {
             let width = match &**name {
                 PAIRS => 2,
@@ -112,21 +125,16 @@ impl Channels {
                 _ => continue,
             };
             if let Attr::List(AttrList { ints, .. }) = value
-                && ints.len() == width * axes.len()
+                && ints.len() == width * format.there.len()
             {
-                let turned = axes.iter().flat_map(|&axis| {
-                    let at = usize::try_from(axis).unwrap_or(0) * width;
+                let turned = format.there.iter().flat_map(|&axis| {
+                    let at = usize::from(axis) * width;
                     ints.get(at..at + width).unwrap_or_default().to_vec()
                 });
                 *ints = turned.collect();
             }
         }
-        Some(Self {
-            row,
-            first,
-            last,
-            axes,
-        })
+        Some(Self { row, format })
     }
 
     /// An input as the op takes it.
@@ -141,14 +149,13 @@ impl Channels {
         data_type: DataType,
     ) -> Result<Value> {
         if self.row.images.contains(&index) {
-            return turned(eager, &value, data_type, self.axes);
+            return turned(eager, &value, data_type, self.format.there);
         }
         if self.row.shapes.contains(&index) {
-            let format = |format: &str| Attr::String(format.as_bytes().to_vec());
             let attrs = [
                 ("T", Attr::Type(data_type)),
-                ("src_format", format(self.first)),
-                ("dst_format", format(self.last)),
+                ("src_format", text(self.format.first)),
+                ("dst_format", text(self.format.last)),
             ];
             return only(eager.run_on(HOST, "DataFormatVecPermute", &[&value], &attrs, 1)?);
         }
@@ -163,23 +170,19 @@ impl Channels {
         if !self.row.result {
             return Ok(value);
         }
-        let mut back = vec![0; self.axes.len()];
-        for (place, &axis) in (0..).zip(self.axes) {
-            if let Some(slot) = usize::try_from(axis)
-                .ok()
-                .and_then(|axis| back.get_mut(axis))
-            {
-                *slot = place;
-            }
-        }
         let data_type = value.to_tensor()?.data_type();
-        turned(eager, &value, data_type, &back)
+        turned(eager, &value, data_type, self.format.back)
     }
 }
 
+fn text(text: &str) -> Attr {
+    Attr::String(text.as_bytes().to_vec())
+}
+
 /// A value with its axes in another order.
-fn turned(eager: &Eager, value: &Value, data_type: DataType, axes: &[i32]) -> Result<Value> {
-    let bytes: Vec<u8> = axes.iter().flat_map(|axis| axis.to_ne_bytes()).collect();
+fn turned(eager: &Eager, value: &Value, data_type: DataType, axes: &[u8]) -> Result<Value> {
+    let axes = axes.iter().map(|&axis| i32::from(axis));
+    let bytes: Vec<u8> = axes.clone().flat_map(i32::to_ne_bytes).collect();
     let count = i64::try_from(axes.len()).unwrap_or(0);
     let order = eager.constant(DataType::INT32, &[count], &bytes)?;
     let attrs = [
@@ -209,7 +212,7 @@ mod tests {
     }
 
     fn format(name: &str) -> (String, Attr) {
-        ("data_format".to_owned(), Attr::String(name.into()))
+        ("data_format".to_owned(), text(name))
     }
 
     #[test]
@@ -221,7 +224,7 @@ mod tests {
             ints("other", &[1, 2, 3, 4, 5]),
         ];
         let found = Channels::turn("MaxPool3DGrad", &mut attrs).unwrap();
-        assert_eq!((found.first, found.last), ("NCDHW", "NDHWC"));
+        assert_eq!((found.format.first, found.format.last), ("NCDHW", "NDHWC"));
         let expected = [
             format("NDHWC"),
             ints("ksize", &[1, 2, 3, 4, 1]),
@@ -242,6 +245,18 @@ mod tests {
             let before = attrs.clone();
             assert!(Channels::turn(op, &mut attrs).is_none());
             assert_eq!(attrs, before);
+        }
+    }
+
+    #[test]
+    fn what_is_turned_back_is_as_it_was() {
+        for format in FORMATS {
+            let (first, last) = (format.first.as_bytes(), format.last.as_bytes());
+            let taken = |from: &[u8], axes: &[u8]| -> Vec<u8> {
+                axes.iter().map(|&axis| from[usize::from(axis)]).collect()
+            };
+            assert_eq!(taken(first, format.there), last);
+            assert_eq!(taken(last, format.back), first);
         }
     }
 

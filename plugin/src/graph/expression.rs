@@ -9,38 +9,19 @@ use tfp_adapter::gpu;
 use tfp_bindings::DataType;
 use tfp_bindings::proto::attr::{Attr, AttrList};
 use tfp_bindings::proto::graph::{GraphDef, NodeDef};
-use tfp_kernels::base::dtype::DType;
-use tfp_kernels::base::shape::MAX_RANK;
 use tfp_kernels::ops::elementwise::expression::{
-    Extent, MAX_INPUTS, MAX_OUTPUTS, MAX_ROW, MAX_STEPS, Program, operation, step_of,
+    Extent, MAX_INPUTS, MAX_OUTPUTS, MAX_ROW, MAX_STEPS, Program,
 };
 
-use super::fuse::{drop_nodes, float_of, fused_type, is_float};
+pub use self::step::is_step;
+use self::step::{Candidate, candidate, types};
+use super::fuse::drop_nodes;
 use super::merge::rename_inputs;
 use super::norm::Shapes;
 use super::stores::ASSIGN;
-use super::view::{View, attr, control_inputs, data_inputs, is_on};
+use super::view::{View, control_inputs, data_inputs, is_on};
 
-/// A node that could be a step.
-struct Candidate {
-    /// The number of the step.
-    step: i64,
-    shape: Vec<i64>,
-    /// The types of its operands and of its result.
-    from: DataType,
-    to: DataType,
-}
-
-impl Candidate {
-    fn is_wide(&self) -> bool {
-        (self.from, self.to) == (DataType::FLOAT, DataType::FLOAT)
-    }
-
-    /// Whether the result is the operand, in a type that holds it.
-    fn is_widening(&self) -> bool {
-        self.from != self.to && self.to == DataType::FLOAT
-    }
-}
+mod step;
 
 /// Nodes that become one, the last of which has the name and the output.
 struct Group {
@@ -110,48 +91,6 @@ pub fn is_needed(graph: &GraphDef, device_type: &str) -> bool {
         .iter()
         .filter(|node| is_on(node, device_type) && types(node).is_some());
     steps.nth(1).is_some()
-}
-
-/// Whether a node does in float32 what a step can do.
-pub fn is_step(node: &NodeDef) -> bool {
-    is_float(node) && types(node).is_some()
-}
-
-/// The types of the operands and of the result of a node that does what a step can do.
-fn types(node: &NodeDef) -> Option<(DataType, DataType)> {
-    let (_, operands) = operation(&node.op)?;
-    let types = match &*node.op {
-        // One that cuts off rounds in another way.
-        CAST if attr(node, "Truncate") == Some(Attr::Bool(true)) => return None,
-        CAST => (fused_type(node, "SrcT")?, fused_type(node, "DstT")?),
-        _ => (float_of(node)?, float_of(node)?),
-    };
-    (operands == data_inputs(node).count()).then_some(types)
-}
-
-const CAST: &str = "Cast";
-
-fn candidate(node: &NodeDef, device_type: &str, shapes: &Shapes<'_>) -> Option<Candidate> {
-    let (from, to) = types(node).filter(|_| is_on(node, device_type))?;
-    let (operation, _) = operation(&node.op)?;
-    let step = step_of(operation, dtype(to)?)?;
-    let shape = shapes(&node.name).filter(|shape| !shape.contains(&-1))?;
-    // TensorFlow can take over an op of its own, but no expression.
-    (shape.len() <= MAX_RANK).then_some(Candidate {
-        step,
-        shape,
-        from,
-        to,
-    })
-}
-
-fn dtype(of: DataType) -> Option<DType> {
-    match of {
-        DataType::FLOAT => Some(DType::F32),
-        DataType::HALF => Some(DType::F16),
-        DataType::BFLOAT16 => Some(DType::BF16),
-        _ => None,
-    }
 }
 
 /// The candidates, each after those that use it.

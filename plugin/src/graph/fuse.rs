@@ -18,6 +18,9 @@ struct Fused {
     attrs: &'static [&'static str],
 }
 
+/// The op that gives numbers another type.
+pub const CAST: &str = "Cast";
+
 /// The op that convolves and adds. Its filter and bias have a type of their own, `U`.
 pub const CONV: &str = "TfpFusedConv2D";
 
@@ -94,9 +97,17 @@ pub fn fused_type(node: &NodeDef, name: &str) -> Option<DataType> {
     }
 }
 
+/// The types of the operand and of the result of a cast between the types of the fused ops that rounds
+/// to the nearest.
+pub fn cast_types(node: &NodeDef) -> Option<(DataType, DataType)> {
+    let rounds = node.op == CAST && attr(node, "Truncate") != Some(Attr::Bool(true));
+    let types = (fused_type(node, "SrcT")?, fused_type(node, "DstT")?);
+    rounds.then_some(types)
+}
+
 /// The type of a node's result, if it is one of the fused ops'.
 fn result_type(node: &NodeDef) -> Option<DataType> {
-    fused_type(node, if node.op == "Cast" { "DstT" } else { "T" })
+    fused_type(node, if node.op == CAST { "DstT" } else { "T" })
 }
 
 /// The place of one of these activations that alone uses the node at `place`, which nobody else

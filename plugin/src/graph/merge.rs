@@ -65,7 +65,7 @@ const READ: &str = "ReadVariableOp";
 
 /// Whether it makes no difference how often a node of this op runs.
 fn is_repeatable(op: &str) -> bool {
-    matches!(op, READ | "Cast") || operation(op).is_some()
+    op == READ || operation(op).is_some()
 }
 
 /// What equal nodes share: op, device, inputs and attributes.

@@ -11,23 +11,21 @@ later, with plug-ins), `llvm-objdump` and `llvm-mca`; for `web` also `node`.
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from absl import app, flags
 
-from tests.bench.machine import processor
+from tests.bench.levels.pages import INT8, Count, Int8, Loop, Modules, Times, arm_page, web_page
 
 _ON = flags.DEFINE_enum("on", "arm", ["arm", "web"], "What to measure.")
 _ROUNDS = flags.DEFINE_integer("rounds", 9, "Rounds of timing.", lower_bound=1)
@@ -39,54 +37,8 @@ _ARM = "aarch64-unknown-linux-musl"
 _WEB = "wasm32-unknown-unknown"
 # The processors whose schedules llvm-mca knows, and their pipes that multiply and add.
 _CORES = {"neoverse-n1": 2, "neoverse-n2": 2, "neoverse-v1": 4}
-# QEMU's processors, and the instructions that multiply int8 numbers there.
-_INT8 = {"cortex-a72": "NEON", "cortex-a76": "dotprod", "max": "i8mm"}
 # Multiplications of the tile of 6 rows and 16 columns for each column of the left-hand side.
 _TILE = 24
-
-
-@dataclass(frozen=True)
-class Count:
-    """A case on Arm: instructions of a call, and those that access memory."""
-
-    case: str
-    portable: tuple[int, int]
-    level: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Int8:
-    """A case in int8 on Arm: instructions of a call, by processor and of the portable level."""
-
-    case: str
-    portable: int
-    levels: dict[str, int]
-
-
-@dataclass(frozen=True)
-class Loop:
-    """The innermost loop of a product: instructions and cycles for each column of A."""
-
-    core: str
-    instructions: float
-    cycles: float
-    bound: float
-
-
-@dataclass(frozen=True)
-class Times:
-    """A case in WebAssembly: seconds of a call by module, in rounds."""
-
-    case: str
-    seconds: dict[str, list[float]]
-
-
-@dataclass(frozen=True)
-class Modules:
-    """What WebAssembly was measured with: bytes of each module, and the cases."""
-
-    sizes: dict[str, int]
-    times: list[Times]
 
 
 def _run(*command: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -256,7 +208,7 @@ def _arm(folder: Path) -> tuple[list[Count], list[Int8], list[Loop]]:
     for index, case in enumerate(_cases(builder)):
         print(f"  {case}", file=sys.stderr, flush=True)
         old = _instructions(portable, plugin, index)
-        cores = tuple(_INT8) if case.startswith("int8") else ("max",)
+        cores = tuple(INT8) if case.startswith("int8") else ("max",)
         found = {core: _instructions(neon, plugin, index, core) for core in cores}
         for new in found.values():
             if not math.isclose(old[2], new[2], rel_tol=1e-3, abs_tol=1e-2):
@@ -297,136 +249,13 @@ def _web(folder: Path) -> Modules:
     return Modules({name: module.stat().st_size for name, module in modules.items()}, times)
 
 
-_ARM_PAGE = """\
-# Arm
-
-Written on {date} by
-`tools/bazel run //tests/bench:kernel_levels -- --on=arm --write docs/performance/arm.md`,
-with {rustc}, {qemu} and {llvm}.
-
-These are counts, not times: no Arm machine was at hand. Fewer instructions hint at less time, and
-do not prove it.
-
-## Instructions of a call
-
-One thread. QEMU counts what it executes. The portable level is what crates had before: the compiler
-makes NEON instructions of its loops, too. The geometric mean of the ratios of instructions is
-{mean:.2f}.
-
-| kernel | portable | NEON | ratio | memory accesses, portable | NEON | ratio |
-|---|---:|---:|---:|---:|---:|---:|
-{counts}
-
-## Instructions of a call in int8
-
-Products of int8 numbers have instructions of their own, which a processor has or not. QEMU's
-processors here are {cores}. The geometric means of the
-ratios are {means}.
-
-| kernel | portable | {names} |
-|---|---:|{dashes}
-{whole}
-
-`usmmla` multiplies twice as much as `sdot` does: fewer instructions are not all that it gains.
-
-## The innermost loop of a matmul
-
-A tile has 6 rows and 16 columns: {instructions:.0f} instructions for each column of the left-hand
-side, of which 24 multiply and add. The cycles are those of llvm-mca's model of a processor. The
-bound is 24 by the processor's pipes that multiply and add.
-
-| processor | cycles | bound | share of the bound |
-|---|---:|---:|---:|
-{loops}
-"""
-
-_WEB_PAGE = """\
-# WebAssembly
-
-Written on {date} by
-`tools/bazel run //tests/bench:kernel_levels -- --on=web --write docs/performance/web.md`,
-with {rustc} and node {node}, on {machine}.
-
-One thread, {rounds} rounds in turns. Microseconds of the processor for a call: the median, and in
-brackets the lowest and the highest. Both modules may use WebAssembly's vectors: in the portable
-one, which is what crates have without relaxed-simd, the compiler alone makes them. The geometric
-mean of the ratios of medians is {relaxed:.2f}. The modules have {sizes} bytes.
-
-| kernel | portable | relaxed-simd | ratio |
-|---|---:|---:|---:|
-{rows}
-"""
-
-
-def _whole_rows(whole: Sequence[Int8]) -> list[str]:
-    return [
-        f"| {row.case} | {row.portable:,} | "
-        + " | ".join(f"{n:,} | {row.portable / n:.2f}" for n in row.levels.values())
-        + " |"
-        for row in whole
-    ]
-
-
-def _arm_page(
-    counts: Sequence[Count], whole: Sequence[Int8], loops: Sequence[Loop], rustc: str
-) -> str:
-    ratios = [count.portable[0] / count.level[0] for count in counts]
-    rows = [
-        f"| {c.case} | {c.portable[0]:,} | {c.level[0]:,} | {c.portable[0] / c.level[0]:.2f} "
-        f"| {c.portable[1]:,} | {c.level[1]:,} | {c.portable[1] / c.level[1]:.2f} |"
-        for c in counts
-    ]
-    cycles = [
-        f"| {loop.core} | {loop.cycles:.1f} | {loop.bound:.0f} | {loop.bound / loop.cycles:.0%} |"
-        for loop in loops
-    ]
+def _arm_tools() -> Mapping[str, str]:
     llvm = re.search(r"LLVM version \S+", _run(_llvm("llvm-mca"), "--version").stdout)
     qemu = re.search(r"version (\S+)", _run(_tool("qemu-aarch64"), "--version").stdout)
-    return _ARM_PAGE.format(
-        date=datetime.date.today(),
-        rustc=rustc,
-        qemu=f"QEMU {qemu[1]}" if qemu else "QEMU",
-        llvm=llvm[0] if llvm else "LLVM",
-        mean=statistics.geometric_mean(ratios),
-        counts="\n".join(rows),
-        cores=", ".join(f"`{core}` ({name})" for core, name in _INT8.items()),
-        means=", ".join(
-            f"{statistics.geometric_mean(r.portable / r.levels[core] for r in whole):.2f} ({name})"
-            for core, name in _INT8.items()
-        ),
-        names=" | ".join(f"{name} | ratio" for name in _INT8.values()),
-        dashes="---:|---:|" * len(_INT8),
-        whole="\n".join(_whole_rows(whole)),
-        instructions=loops[0].instructions,
-        loops="\n".join(cycles),
-    )
-
-
-def _cell(seconds: Sequence[float]) -> str:
-    middle, low, high = statistics.median(seconds), min(seconds), max(seconds)
-    return f"{middle * 1e6:.1f} ({low * 1e6:.1f} to {high * 1e6:.1f})"
-
-
-def _web_page(modules: Modules, rustc: str) -> str:
-    ratios: dict[str, list[float]] = {"relaxed-simd": []}
-    rows = []
-    for row in modules.times:
-        cells = [row.case, _cell(row.seconds["portable"])]
-        for name, found in ratios.items():
-            old, new = (statistics.median(row.seconds[key]) for key in ("portable", name))
-            found.append(old / new)
-            cells += [_cell(row.seconds[name]), f"{found[-1]:.2f}"]
-        rows.append(f"| {' | '.join(cells)} |")
-    return _WEB_PAGE.format(
-        date=datetime.date.today(),
-        rustc=rustc,
-        node=_run(_tool("node"), "--version").stdout.strip(),
-        machine=processor(),
-        rounds=_ROUNDS.value,
-        relaxed=statistics.geometric_mean(ratios["relaxed-simd"]),
-        sizes=", ".join(f"{size:,} ({name})" for name, size in modules.sizes.items()),
-        rows="\n".join(rows),
-    )
+    return {
+        "qemu": f"QEMU {qemu[1]}" if qemu else "QEMU",
+        "llvm": llvm[0] if llvm else "LLVM",
+    }
 
 
 def main(argv: Sequence[str]) -> None:
@@ -437,12 +266,13 @@ def main(argv: Sequence[str]) -> None:
         rustc = _run(_tool("rustup"), "run", "stable", "rustc", "--version").stdout.strip()
         if _ON.value == "arm":
             counts, whole, loops = _arm(Path(name))
-            page = _arm_page(counts, whole, loops, rustc)
+            page = arm_page(counts, whole, loops, {"rustc": rustc, **_arm_tools()})
             every = [*map(asdict, counts), *map(asdict, whole), *map(asdict, loops)]
             results = json.dumps(every, indent=2)
         else:
             modules = _web(Path(name))
-            page = _web_page(modules, rustc)
+            node = _run(_tool("node"), "--version").stdout.strip()
+            page = web_page(modules, _ROUNDS.value, {"rustc": rustc, "node": node})
             results = json.dumps(asdict(modules), indent=2)
     print(results if _JSON.value else page)
     if _WRITE.value:

@@ -1,4 +1,9 @@
 use super::*;
+use tfp_kernels::base::dtype::DType;
+use tfp_kernels::base::shape::MAX_RANK;
+use tfp_kernels::ops::elementwise::expression::{operation, step_of};
+
+use crate::graph::view::attr;
 use crate::graph::view::trial::{node, shown};
 
 /// The step of Adam: `m * alpha / (sqrt(v) + epsilon)`, where `alpha` is `lr * rate`.

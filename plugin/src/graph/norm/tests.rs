@@ -1,4 +1,5 @@
 use super::*;
+use crate::graph::fuse::fused_type;
 use crate::graph::view::trial::{self, shown};
 use tfp_bindings::proto::attr::AttrList;
 
