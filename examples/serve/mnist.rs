@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mnist::{Inputs, Mnist};
+use serve::app::Offer;
 use serve::array::{Array, Data};
 use serve::failure::{Failure, Status};
-use serve::http::{Offer, serve};
+use serve::http::serve;
 use serve::model::{Model, Signature, Spec};
 use serve::options::{FLAGS, Options};
 

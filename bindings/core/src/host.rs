@@ -210,12 +210,7 @@ unsafe extern "C" fn compute(kernel: *mut c_void, context: *mut TF_OpKernelConte
     let error = match done {
         Ok(Ok(())) => return status.recycle(),
         Ok(Err(error)) => error,
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().copied();
-            let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-            let text = text.unwrap_or("no message");
-            Error::internal(format!("a function of Rust panicked: {text}"))
-        }
+        Err(panic) => Error::panicked("a function of Rust", panic),
     };
     let text = message(&error).replace('\0', " ");
     let text = CString::new(text).unwrap_or_default();

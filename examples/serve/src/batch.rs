@@ -88,7 +88,7 @@ impl Batcher {
     /// Starts the threads of a signature.
     ///
     /// # Errors
-    /// If the system has not a thread left.
+    /// If the system has no thread left.
     pub fn new(
         model: Arc<dyn Model>,
         name: &str,

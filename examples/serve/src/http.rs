@@ -1,13 +1,12 @@
 //! The server itself: connections, requests, and an end that loses nothing.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -24,43 +23,16 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout, timeout_at};
 
-use crate::array::Array;
-use crate::batch::Batcher;
+use crate::app::{App, Offer, Served};
 use crate::failure::{Failure, Status};
 use crate::grpc;
 use crate::json::error_body;
-use crate::metrics::Metrics;
-use crate::model::Model;
 use crate::options::Options;
 use crate::predict::{self, answer};
-use crate::route::{Route, Target, metadata, route, state};
+use crate::route::{Route, metadata, route, state};
 
 /// How much of a body that is too large is read so that its sender hears the answer.
 const DISCARDED: usize = 16 << 20;
-
-/// A model with its version and its queues.
-pub(crate) struct Served {
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) version: u64,
-    batchers: BTreeMap<String, Batcher>,
-}
-
-/// A model that is served.
-pub struct Offer {
-    /// Its name in paths.
-    pub name: String,
-    /// Its version.
-    pub version: u64,
-    /// The model.
-    pub model: Arc<dyn Model>,
-}
-
-pub(crate) struct App {
-    pub(crate) options: Options,
-    models: BTreeMap<String, Served>,
-    pub(crate) metrics: Arc<Metrics>,
-    stopping: AtomicBool,
-}
 
 /// Serves until SIGTERM or SIGINT; then answers what was accepted, and returns what it counted.
 ///
@@ -73,28 +45,8 @@ pub fn serve(
     offers: Vec<Offer>,
     started: impl FnOnce(SocketAddr, Option<SocketAddr>),
 ) -> io::Result<String> {
-    let metrics = Arc::new(Metrics::default());
-    let mut models = BTreeMap::new();
-    for offer in offers {
-        let mut batchers = BTreeMap::new();
-        for (name, signature) in offer.model.signatures() {
-            let (model, metrics) = (Arc::clone(&offer.model), Arc::clone(&metrics));
-            let batcher = Batcher::new(model, name, signature, options.batch, metrics)?;
-            batchers.insert(name.clone(), batcher);
-        }
-        let served = Served {
-            model: offer.model,
-            version: offer.version,
-            batchers,
-        };
-        models.insert(offer.name, served);
-    }
-    let app = Arc::new(App {
-        options,
-        models,
-        metrics: Arc::clone(&metrics),
-        stopping: AtomicBool::new(false),
-    });
+    let app = Arc::new(App::new(options, offers)?);
+    let metrics = Arc::clone(&app.metrics);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -138,7 +90,7 @@ async fn listen(
                             drop(permit);
                         });
                     }
-                    // As when the process has not a file descriptor left: others will close.
+                    // As when the process has no file descriptor left: others will close.
                     Err(_) => sleep(Duration::from_millis(10)).await,
                 }
             }
@@ -265,19 +217,6 @@ impl App {
         }
     }
 
-    pub(crate) fn served(&self, target: Target<'_>) -> Result<&Served, Failure> {
-        let found = self.models.get(target.model);
-        let is_version = |served: &&Served| target.version.is_none_or(|v| v == served.version);
-        found.filter(is_version).ok_or_else(|| {
-            let what = match target.version {
-                Some(version) => format!("Specific({}, {version})", target.model),
-                None => format!("Latest({})", target.model),
-            };
-            let message = format!("Servable not found for request: {what}");
-            Failure::new(Status::NotFound, message)
-        })
-    }
-
     async fn body(&self, mut body: Incoming) -> Result<Vec<u8>, Failure> {
         let (mut read, mut length) = (Vec::new(), 0);
         let most = self.options.max_body;
@@ -312,27 +251,7 @@ impl App {
         let request = predict::Request::read(body, signatures)?;
         let name = &request.signature;
         let arrays = self.run(served, name, request.arrays, deadline).await?;
-        let signature = signatures.get(name).ok_or_else(without_queue)?;
+        let (_, signature) = predict::signature_of(signatures, name)?;
         answer(&signature.outputs, &arrays, request.rows)
     }
-
-    /// Puts arrays into the queue of a signature and waits for its results.
-    pub(crate) async fn run(
-        &self,
-        served: &Served,
-        signature: &str,
-        arrays: Vec<Array>,
-        deadline: Instant,
-    ) -> Result<Vec<Array>, Failure> {
-        let batcher = served.batchers.get(signature).ok_or_else(without_queue)?;
-        let outcome = batcher.submit(arrays, deadline)?;
-        let late = || Failure::new(Status::Deadline, "the result was not there in time");
-        let outcome = timeout_at(deadline.into(), outcome).await;
-        // A request whose time is over is dropped from the queue.
-        outcome.map_err(|_| late())?.map_err(|_| late())?
-    }
-}
-
-fn without_queue() -> Failure {
-    Failure::new(Status::Internal, "a signature without a queue")
 }

@@ -1,9 +1,10 @@
 //! A server of models over HTTP and gRPC, with the interfaces of TensorFlow Serving.
 //!
 //! It knows [`Model`](model::Model)s and nothing of TensorFlow: `saved_model.rs` serves SavedModels, and
-//! `crate.rs` a crate of tf2rust.
+//! `mnist.rs` a crate of tf2rust.
 #![deny(missing_docs, unsafe_code)]
 
+pub mod app;
 pub mod array;
 pub mod batch;
 pub mod failure;

@@ -53,7 +53,7 @@ class Served(tf.Module):  # type: ignore[misc]
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])  # type: ignore[untyped-decorator]
     def mean(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Has not a row per row."""
+        """Has no row per row."""
         return {"mean": tf.reduce_mean(x)}
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])  # type: ignore[untyped-decorator]

@@ -9,7 +9,7 @@ use tfp_core::{
 };
 
 use super::iterated::Opened;
-use super::source::{Kind, Origin};
+use super::source::{Kind, Origin, damage};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
 use crate::ops;
@@ -213,11 +213,7 @@ impl Dataset {
     /// [`ErrorKind::Foreign`](tfp_core::ErrorKind::Foreign) for a dataset of a function that is traced,
     /// and what TensorFlow says.
     pub fn iter(&self) -> Result<Elements> {
-        let opened = self.origins.iter().filter_map(|origin| match &origin.kind {
-            Kind::Rust(source) => Some(source.open()),
-            _ => None,
-        });
-        let opened = opened.collect();
+        let opened = self.open();
         let iterator = ops::anonymous_iterator_v3(&self.cx, &self.types, &self.shapes)?;
         let iterator = iterator.handle()?.clone();
         self.readings.fetch_add(1, Ordering::Relaxed);
@@ -230,6 +226,20 @@ impl Dataset {
             dataset: self.clone(),
             is_done: false,
         })
+    }
+
+    /// Until these are dropped, somebody reads the iterators behind the dataset.
+    pub(super) fn open(&self) -> Vec<Opened> {
+        let opened = self.origins.iter().filter_map(|origin| match &origin.kind {
+            Kind::Rust(source) => Some(source.open()),
+            _ => None,
+        });
+        opened.collect()
+    }
+
+    /// The error behind that of an element, if it is known.
+    pub(super) fn explained(&self, error: Error) -> Error {
+        damage(&self.origins, &error).unwrap_or(error)
     }
 }
 
@@ -287,8 +297,7 @@ impl Iterator for Elements {
                 if error.code() == Code::OutOfRange {
                     return None;
                 }
-                let found = super::source::damage(&self.dataset.origins, &error);
-                Some(Err(found.unwrap_or(error)))
+                Some(Err(self.dataset.explained(error)))
             }
         }
     }

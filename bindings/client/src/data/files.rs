@@ -263,7 +263,10 @@ impl Dataset {
             .to_str()
             .ok_or_else(|| file_error(path, "the path of records must be UTF-8"))?;
         let name = compression.name();
-        ops::dataset_to_tf_record(self.place(), self.value(), text, name)?;
+        let opened = self.open();
+        let written = ops::dataset_to_tf_record(self.place(), self.value(), text, name);
+        written.map_err(|error| self.explained(error))?;
+        drop(opened);
         flush(&part)?;
         rename(&part, path)
     }

@@ -112,7 +112,7 @@ impl Readings {
         let answer = reading.ask(index, &self.make);
         match answer.and_then(|element| element.map(|all| self.checked(all)).transpose()) {
             Ok(Some(element)) => Ok(element),
-            Ok(None) => Err(status(Code::OutOfRange, "the iterator has ended")),
+            Ok(None) => Err(Error::status(Code::OutOfRange, "the iterator has ended")),
             Err(error) => Err(self.keep(error)),
         }
     }
@@ -152,7 +152,7 @@ impl Readings {
             Code::Ok | Code::OutOfRange => Code::Unknown,
             code => code,
         };
-        let status = status(code, text(&error));
+        let status = Error::status(code, text(&error));
         let mut failures = self.failures();
         if failures.len() == FAILURES {
             failures.pop_front();
@@ -183,17 +183,8 @@ fn text(error: &Error) -> String {
     }
 }
 
-fn status(code: Code, message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Status {
-        code,
-        op: String::new(),
-        message: message.into(),
-        payloads: Vec::new(),
-    })
-}
-
 fn closed() -> Error {
-    status(
+    Error::status(
         Code::Cancelled,
         "the reading of an iterator of Rust has ended",
     )
@@ -254,7 +245,7 @@ impl Reading {
             let (reading, make) = (Arc::clone(self), Arc::clone(make));
             let thread = thread::Builder::new().name("tfp-iterator".to_owned());
             let spawned = thread.spawn(move || reading.work(&make));
-            spawned.map_err(|error| status(Code::ResourceExhausted, error.to_string()))?;
+            spawned.map_err(|error| Error::status(Code::ResourceExhausted, error.to_string()))?;
             state.has_thread = true;
         }
         self.set(&mut state, Step::Asked(index));
@@ -284,14 +275,8 @@ impl Reading {
             let made = catch_unwind(AssertUnwindSafe(|| {
                 produce(&mut elements, &mut position, index, make)
             }));
-            let answer = made.unwrap_or_else(|panic| {
-                let text = panic.downcast_ref::<&str>().copied();
-                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-                let text = text.unwrap_or("no message");
-                Err(Error::new(ErrorKind::Internal {
-                    message: format!("an iterator of Rust panicked: {text}"),
-                }))
-            });
+            let answer =
+                made.unwrap_or_else(|panic| Err(Error::panicked("an iterator of Rust", panic)));
             let mut state = self.lock();
             if matches!(state.step, Step::Closed) {
                 return;

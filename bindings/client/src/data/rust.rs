@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tfp_core::{Code, Context as _, DataType, Error, ErrorKind, Result, Shape, Tensor};
+use tfp_core::{Code, Context as _, DataType, Error, Result, Shape, Tensor};
 
 use super::dataset::{Dataset, place_of};
 use super::iterated::{Source, token};
@@ -17,12 +17,13 @@ impl Dataset {
     /// of its own.
     ///
     /// An error of the iterator is the reading's, unchanged, and one that panics ends it with
-    /// [`ErrorKind::Internal`]. A reading that [goes on](super::Elements::restore) makes an iterator and
+    /// [`ErrorKind::Internal`](tfp_core::ErrorKind::Internal). A reading that [goes on](super::Elements::restore) makes an iterator and
     /// skips the elements that were read. A reader that stops early does not wait for an iterator: its
     /// thread ends with the element that it is making.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`] in a graph or a function that is traced, and what TensorFlow says.
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) in a graph or a function that is traced, and
+    /// what TensorFlow says.
     pub fn from_generator<I>(
         cx: &impl Mode,
         signature: &[(DataType, Shape)],
@@ -54,14 +55,10 @@ impl Dataset {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();
             taken.map(boxed).ok_or_else(|| {
-                Error::new(ErrorKind::Status {
-                    code: Code::FailedPrecondition,
-                    op: String::new(),
-                    message: "an iterator of Rust can be read once; from_generator makes one for \
-                              each reading"
-                        .to_owned(),
-                    payloads: Vec::new(),
-                })
+                Error::status(
+                    Code::FailedPrecondition,
+                    "an iterator of Rust can be read once; from_generator makes one for each reading",
+                )
             })
         };
         Self::from_source(cx, signature, Box::new(make))

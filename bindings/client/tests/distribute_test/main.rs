@@ -3,7 +3,8 @@
 //! `task train FOLDER EPOCHS`: trains and prints all losses; `DIE_AT=step` and `HANG_AT=step` end or stop it, and
 //! `TRACED=1` traces its steps.
 //! `task reduce`: the collective ops. `task mixed STEPS`: a loop that Python's worker makes, too.
-//! `task bench STEPS`: seconds of steps, with `TRACED=1` of traced ones. `task server`: a server. `task coordinate`: the coordinator of asynchronous training.
+//! `task bench STEPS`: seconds of steps, with `TRACED=1` of traced ones. `task server`: a server.
+//! `task coordinate`: the coordinator of asynchronous training.
 
 use std::io::Write;
 use std::path::Path;

@@ -3,8 +3,8 @@
 use std::env;
 
 use tfp::{
-    CheckpointReader, DataType, EagerContext, Error, GradientOptions, Result, Tape, TensorHandle,
-    Unconnected, ops,
+    CheckpointReader, DataType, EagerContext, Error, GradientOptions, Result, Tape, Tensor,
+    TensorHandle, Unconnected, ops,
 };
 
 /// The tensors of `keras_goldens.py`.
@@ -62,6 +62,19 @@ impl Goldens {
         }
         Ok(())
     }
+}
+
+/// Checks that float32 tensors differ from others by less than `most` in each element.
+pub fn near(found: &[Tensor], expected: &[Tensor], most: f32) -> Result<()> {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(found.dims(), expected.dims());
+        let (found, expected) = (found.as_slice::<f32>()?, expected.as_slice::<f32>()?);
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() < most, "{found} {expected}");
+        }
+    }
+    Ok(())
 }
 
 /// The context that layers are called in.

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use tfp::data::{Dataset, Parallel};
+use tfp::data::{Compression, Dataset, Parallel};
 use tfp::{
     Code, DataType, EagerContext, Error, ErrorKind, HostFunction, Mode as _, Result, Shape, Tensor,
     ops,
@@ -132,14 +132,7 @@ fn errors_of_an_iterator_arrive_as_they_are() -> Result<()> {
     };
     assert_eq!(wrong(file)?, file().expect_err("an error"));
     // One that would be an end in TensorFlow.
-    let end = || {
-        Err(Error::new(ErrorKind::Status {
-            code: Code::OutOfRange,
-            op: String::new(),
-            message: "row 12 of 10".to_owned(),
-            payloads: Vec::new(),
-        }))
-    };
+    let end = || Err(Error::status(Code::OutOfRange, "row 12 of 10"));
     assert_eq!(wrong(end)?, end().expect_err("an error"));
     let panicked = wrong(|| panic!("at the third element"))?;
     assert!(matches!(panicked.kind(), ErrorKind::Internal { .. }));
@@ -229,6 +222,38 @@ fn a_reader_that_stops_does_not_wait_for_an_iterator() -> Result<()> {
     assert_eq!(reader.join().expect("no panic")?, [0]);
     // The thread of the iterator goes with its next element.
     assert!(soon(|| sender.send(scalar(1)).is_err()));
+    Ok(())
+}
+
+#[test]
+fn compressed_records_are_a_reading_of_their_own() -> Result<()> {
+    let folder = scratch("compressed");
+    let cx = EagerContext::new()?;
+    let signature = [(DataType::STRING, Shape::scalar())];
+    let text = |n: i32| Ok(vec![Tensor::from_string(format!("{n}"))?]);
+    let (begun, is_begun) = mpsc::sync_channel(1);
+    let (go, may_go) = mpsc::channel::<()>();
+    let waits = (0..3).map(move |n| {
+        if n == 1 {
+            let _ = begun.send(());
+            let _ = may_go.recv_timeout(LONG);
+        }
+        text(n)
+    });
+    let data = Dataset::from_iterator(&cx, &signature, waits)?;
+    let (written, path) = (data.clone(), folder.join("data"));
+    let writer = thread::spawn(move || written.write_records(path, Compression::Gzip));
+    is_begun.recv_timeout(LONG).expect("the writer begins");
+    // Another reader comes and goes.
+    drop(data.iter()?);
+    go.send(()).expect("the iterator waits");
+    writer.join().expect("no panic")?;
+    let back = Dataset::records(&cx, &[folder.join("data")], Compression::Gzip)?;
+    assert_eq!(back.iter()?.count(), 3);
+    let failed = || Error::argument("a row of none");
+    let data = Dataset::from_generator(&cx, &signature, move || [Err(failed())])?;
+    let error = data.write_records(folder.join("none"), Compression::Gzip);
+    assert_eq!(error, Err(failed()));
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! Errors: TensorFlow's statuses, and what is refused before TensorFlow sees it.
 
+use std::any::Any;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::base::shape::Shape;
 use tfp_wire::DataType;
@@ -235,6 +237,21 @@ impl Error {
             message: message.into(),
             payloads: Vec::new(),
         })
+    }
+
+    /// What a panic of `what` carries, as [`ErrorKind::Internal`].
+    #[must_use]
+    #[cold]
+    pub fn panicked(what: &str, payload: Box<dyn Any + Send>) -> Self {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let text = text.unwrap_or("no message");
+        let error = Self::internal(format!("{what} panicked: {text}"));
+        // Dropping a payload may panic, too: the second one is leaked.
+        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(second);
+        }
+        error
     }
 
     /// Memory that there is not, in the class that TensorFlow has for it.

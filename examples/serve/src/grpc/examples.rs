@@ -7,9 +7,9 @@ use super::message::{
     RegressResponse, Regressed, Value,
 };
 use super::served;
+use crate::app::App;
 use crate::array::{Array, Data};
 use crate::failure::{Failure, Status};
-use crate::http::App;
 use crate::predict::signature_of;
 
 /// Classes and scores of each example.
@@ -138,7 +138,7 @@ fn examples(input: Input) -> Result<Vec<Vec<u8>>, Failure> {
         _ => Vec::new(),
     };
     match examples.is_empty() {
-        true => Err(Failure::invalid("the input has not an example")),
+        true => Err(Failure::invalid("the input has no example")),
         false => Ok(examples),
     }
 }

@@ -7,8 +7,8 @@ use super::message::{
     StatusRequest, StatusResponse, VersionStatus,
 };
 use super::{served, tensor};
+use crate::app::App;
 use crate::failure::Failure;
-use crate::http::App;
 use crate::model::{self, Spec};
 
 /// The one kind of metadata that there is.

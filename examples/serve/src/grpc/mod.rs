@@ -33,8 +33,8 @@ use tonic_prost::ProstCodec;
 use tower_service::Service;
 
 use self::message::{ModelSpec, Version};
+use crate::app::{App, Served};
 use crate::failure::{Failure, Status};
-use crate::http::{App, Served};
 use crate::metrics::Metrics;
 use crate::route::Target;
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use super::message::{PredictRequest, PredictResponse};
 use super::{served, tensor};
+use crate::app::App;
 use crate::failure::Failure;
-use crate::http::App;
 use crate::model::{Signature, Spec};
 use crate::predict::signature_of;
 

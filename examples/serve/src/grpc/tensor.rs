@@ -132,10 +132,10 @@ fn filled<T: Clone + Default>(mut list: Vec<T>, count: usize) -> Result<Vec<T>, 
     Ok(list)
 }
 
-/// Reads a tensor of at most so many bytes, or strings.
+/// Reads a tensor of at most `most` elements. Strings that one string stands for have at most as many bytes.
 ///
 /// # Errors
-/// For a type that is not served, and for values that don't fit type and shape.
+/// For a type that is not served, for values that don't fit type and shape, and for a larger tensor.
 pub(super) fn read(tensor: Tensor, most: usize) -> Result<Array, Failure> {
     let dtype = dtype(tensor.dtype)?;
     let shape = tensor.shape.unwrap_or_default();
@@ -165,8 +165,8 @@ pub(super) fn read(tensor: Tensor, most: usize) -> Result<Array, Failure> {
         DType::U64 => Data::U64(numbers(content, &tensor.uint64s, count, Some)?),
         DType::Bool => Data::Bool(numbers(content, &tensor.bools, count, Some)?),
         DType::Bytes => {
-            let longest = tensor.strings.last().map_or(0, Vec::len).max(1);
-            if count.saturating_mul(longest) > most && count > tensor.strings.len() {
+            let last = tensor.strings.last().map_or(0, Vec::len).max(1);
+            if count.saturating_mul(last) > most && count > tensor.strings.len() {
                 let message = format!("a string for {count} elements, which is too much");
                 return Err(Failure::new(Status::TooLarge, message));
             }

@@ -164,9 +164,8 @@ impl<R: Rule> Optimizer<R> {
                 slots: &values[..self.rule.slots().len()],
             };
             let update = self.rule.update(cx, coefficients, state)?;
-            if let (Some(average), Some((slot, old))) =
-                (self.average, slots.last().zip(values.last()))
-            {
+            let average = self.average.zip(slots.last().zip(values.last()));
+            if let Some((average, (slot, old))) = average {
                 let new = match update.variable {
                     Change::Subtract(difference) => ops::sub(cx, &value, difference)?,
                     Change::Set(value) => value,
@@ -174,20 +173,17 @@ impl<R: Rule> Optimizer<R> {
                 let (new, mean) = average.update(cx, new, old, step, dtype)?;
                 operations.extend(variable.assign(cx, new)?);
                 operations.extend(slot.assign(cx, mean)?);
-                for (slot, value) in slots.iter().zip(update.slots) {
-                    operations.extend(slot.assign(cx, value)?);
-                }
-                continue;
+            } else {
+                operations.extend(match update.variable {
+                    Change::Subtract(difference) if self.decay.is_none() => {
+                        variable.assign_sub(cx, difference)?
+                    }
+                    Change::Subtract(difference) => {
+                        variable.assign(cx, ops::sub(cx, value, difference)?)?
+                    }
+                    Change::Set(value) => variable.assign(cx, value)?,
+                });
             }
-            operations.extend(match update.variable {
-                Change::Subtract(difference) if self.decay.is_none() => {
-                    variable.assign_sub(cx, difference)?
-                }
-                Change::Subtract(difference) => {
-                    variable.assign(cx, ops::sub(cx, value, difference)?)?
-                }
-                Change::Set(value) => variable.assign(cx, value)?,
-            });
             for (slot, value) in slots.iter().zip(update.slots) {
                 operations.extend(slot.assign(cx, value)?);
             }
