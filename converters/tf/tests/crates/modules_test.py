@@ -26,8 +26,9 @@ SOURCES = {
         "use crate::conv::geometry::Conv;\n\npub trait Store {}\n\nimpl Store for Conv {}\n"
     ),
     "table.rs": (
-        "use crate::math::tables as functions;\nuse crate::simd as unused;\n\nmacro_rules! table {\n"
-        "    ($name:ident) => {\n        functions::$name()\n    };\n}\n\npub fn table() {}\n"
+        "use crate::math::tables as functions;\nuse crate::simd as unused;\n\n"
+        "macro_rules! table {\n    ($name:ident) => {\n        functions::$name()\n    };\n}\n\n"
+        "pub fn table() {}\n"
     ),
     "conv/tests.rs": "use crate::simd::Simd;\n",
 }
