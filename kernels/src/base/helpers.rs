@@ -163,6 +163,13 @@ impl Drop for Offer<'_> {
         while shared.seats.iter().any(inside) {
             core::hint::spin_loop();
         }
+        // Tasks that a panic has left would be the next job's.
+        if std::thread::panicking() {
+            shared
+                .seats
+                .iter()
+                .for_each(|seat| seat.tasks.give(0, 0, 1));
+        }
         shared.busy.store(false, Ordering::Release);
     }
 }
@@ -234,6 +241,10 @@ impl Shared {
             }
             let number = self.jobs.load(Ordering::SeqCst);
             seat.seen.store(number, Ordering::Relaxed);
+            // A caller whose job has ended doesn't wait for those who come late.
+            if self.job.load(Ordering::SeqCst).is_null() {
+                continue;
+            }
             seat.inside.store(true, Ordering::SeqCst);
             let job = self.job.load(Ordering::SeqCst);
             let guard = Guard(self, index);

@@ -112,6 +112,25 @@ fn a_caller_that_panics_leaves_no_job() {
 }
 
 #[test]
+fn tasks_that_a_panic_has_left_are_not_of_the_next_job() {
+    let (shared, _) = shared();
+    let run = || Helpers::of(shared, 8).run(64, &|_| panic!("as in a test"));
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+    let pool = Helpers::of(shared, 2);
+    // The helper comes while the caller is in its first task.
+    let count = AtomicUsize::new(0);
+    pool.run(2, &|task| {
+        assert!(task < 2);
+        if count.fetch_add(1, Ordering::SeqCst) == 0 {
+            let job = shared.job.load(Ordering::SeqCst);
+            // SAFETY: the job of this task, which its caller waits for.
+            unsafe { &*job }.share(1, &shared.seats);
+        }
+    });
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+}
+
+#[test]
 fn a_helper_leaves_when_nothing_comes_and_remembers_the_job() {
     let (shared, _) = shared();
     assert_eq!(shared.serve(1), 0);
