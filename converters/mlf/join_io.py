@@ -179,7 +179,7 @@ def _tensor(
             Problem(where, f"dtype {dtype!r}; supported are {', '.join(sorted(DTYPES))}")
         )
     if size * 8 % DTYPES[dtype].bits:
-        problems.append(Problem(where, f"{size} bytes are no whole number of {dtype} elements"))
+        problems.append(Problem(where, f"{size} bytes are not a multiple of the size of {dtype}"))
     if size <= 0 or size > 1 << 32:
         problems.append(Problem(where, f"size {size} bytes; expected 1 to {1 << 32}"))
     _check_macro(name, size, side, header, facts, where, problems)

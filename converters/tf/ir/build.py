@@ -149,7 +149,7 @@ class Builder:
         return total
 
     def numbers(self, size: int, dtype: ir.DType) -> ir.Value:
-        """Returns the whole numbers from 0 on below a size, which may be open."""
+        """Returns the integers from 0 on below a size, which may be open."""
         if not is_open(size):
             return ir.constant(np.arange(size, dtype=dtype.numpy))
         ones = self.broadcast_to(self.scalar(1, dtype), (size,))

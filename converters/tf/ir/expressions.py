@@ -1,4 +1,4 @@
-"""Sizes that a call decides: whole numbers as expressions over the dimensions that are open.
+"""Sizes that a call decides: integers as expressions over the dimensions that are open.
 
 A `Size` stands wherever arithmetic takes an `int`, and to the type checker it is one. Its sums,
 products, quotients and comparisons are again sizes, numbers and truth values. What can't be decided
@@ -174,7 +174,7 @@ class Size:
         gap = self - other
         if _is_number(gap):
             return bool(gap >= 0)
-        # A whole number above -1 is not negative.
+        # An integer above -1 is not negative.
         if (least := _least(gap)) is not None and least > -1:
             return True
         if (most := _most(gap)) is not None and most < 0:
@@ -333,7 +333,7 @@ def _is_number(value: object) -> bool:
 
 
 def _terms(value: Any) -> tuple[tuple[Product, int], ...] | None:
-    """Returns the terms of a size or of a whole number."""
+    """Returns the terms of a size or of an integer."""
     if isinstance(value, Size):
         return value.terms
     return (((), int(value)),) if _is_number(value) else None

@@ -80,7 +80,7 @@ _NUMPY = {
 }
 
 
-# Up to here float32 holds every whole number.
+# Up to here float32 holds every integer.
 EXACT = 1 << 24
 
 

@@ -57,7 +57,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Bounds:
-    """A whole number that depends on all examples of the batch, by what is known of it.
+    """An integer that depends on all examples of the batch, by what is known of it.
 
     Attributes:
         least: It is at least this.
@@ -113,7 +113,7 @@ class Seed:
     """What TensorFlow derives of a seed: the key and the counter of random numbers.
 
     Attributes:
-        source: The seed, two whole numbers.
+        source: The seed, two integers.
     """
 
     source: ir.Value

@@ -26,7 +26,7 @@ def optimize(graph: ir.Graph) -> ir.Graph:
     First constants move into weights, then functions, norms and recurrent layers are recognised,
     and what comes before and after products joins them last: a product with an activation hides
     its parts. Steps of a sequence that do the same are joined before. Loops that are left are
-    written out if they are short; then whole numbers get sizes that have arithmetic.
+    written out if they are short; then integers get sizes that have arithmetic.
     """
     graph = without_loops(_fuse(steps.with_joined_steps(_recognise(graph))))
     return loops.with_own_results(_fuse(_widen(without_dead_nodes(graph))))

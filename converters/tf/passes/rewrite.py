@@ -67,7 +67,7 @@ class Match:
         return self._users[value] <= 1
 
     def rounded(self, value: ir.Value) -> bool:
-        """Returns whether a value is rounded to whole numbers: nearly the same may give others."""
+        """Returns whether a value is rounded to integers: nearly the same may give others."""
         return value in self._rounded
 
     def replaced(self, old: ir.Value, new: ir.Value) -> None:

@@ -53,7 +53,7 @@ def _case(layer: str, shape: tuple[int, ...], *args: Any, **kwargs: Any) -> Case
 
 
 def _of_numbers(layer: str, numbers: list[list[int]], *args: Any, **kwargs: Any) -> Case:
-    """Returns a model of one layer for whole numbers that are worth a try."""
+    """Returns a model of one layer for integers that are worth a try."""
     given = np.array(numbers, np.int64)
     plain = _case(layer, given.shape[1:], *args, **kwargs)
     return replace(plain, dtypes=("int64",), given=given)

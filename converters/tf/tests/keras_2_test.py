@@ -130,7 +130,7 @@ def test_a_sequence_whose_first_layer_has_the_shape(tmp_path: Path, listed: bool
 
 
 def test_words_that_come_first(tmp_path: Path) -> None:
-    """A table of words is given whole numbers in any type; Keras 2 says float32."""
+    """A table of words is given integers in any type; Keras 2 says float32."""
     model = keras.Sequential([keras.Input((5,)), layers.Embedding(7, 3), layers.Flatten()])
     path = tmp_path / "m.h5"
     model.save(path)

@@ -48,7 +48,7 @@ class Network:
         return name
 
     def ints(self, *numbers: int) -> str:
-        """Adds a constant list of whole numbers."""
+        """Adds a constant list of integers."""
         return self.constant(np.array(numbers, np.int64))
 
     def many(self, op: str, count: int, *inputs: str, name: str = "", **attrs: Any) -> list[str]:

@@ -63,7 +63,7 @@ def test_scale_and_shift_go_into_a_dense_layer() -> None:
 
 @pytest.mark.parametrize("kind", [BinaryKind.MUL, BinaryKind.DIV])
 def test_what_is_rounded_is_computed_as_it_is_written(kind: BinaryKind) -> None:
-    """Whole numbers are multiplied exactly; another factor would round halves elsewhere."""
+    """Integers are multiplied exactly; another factor would round halves elsewhere."""
     x, b = _input(B, 4), Builder()
     whole = ir.constant(np.arange(12, dtype=np.float32).reshape(4, 3), "k")
     y = b.binary(kind, b.mat_mul(x, whole), ir.constant(np.array(0.3, np.float32), "s"))

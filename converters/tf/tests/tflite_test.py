@@ -72,7 +72,7 @@ ELSEWHERE = {
     "CALL_ONCE, VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE": "variables start every call",
     "WHILE, IF": "loops and branches",
     "DENSIFY": "weights without their zeros",
-    "DEQUANTIZE, QUANTIZE": "what would be whole numbers ends where they do",
+    "DEQUANTIZE, QUANTIZE": "values that integers would stand for are clamped to their range",
     "WHERE, UNIQUE, SEGMENT_SUM, FAKE_QUANT": "is refused",
     "BITCAST, SPARSE_TO_DENSE, REVERSE_SEQUENCE": "as these",
     "MATRIX_DIAG, MATRIX_SET_DIAG, UNSORTED_SEGMENT_SUM": "as these",

@@ -199,7 +199,7 @@ impl Random {
         (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 
-    /// A whole number from `least` to `most`.
+    /// An integer from `least` to `most`.
     pub fn between(&mut self, least: usize, most: usize) -> usize {
         self.number();
         least + (self.0 >> 33) as usize % (most - least + 1)

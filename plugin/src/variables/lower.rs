@@ -342,7 +342,7 @@ fn scalar_bytes(data_type: DataType, number: f32) -> Result<Vec<u8>> {
     match data_type {
         DataType::FLOAT => Ok(number.to_le_bytes().to_vec()),
         DataType::DOUBLE => Ok(f64::from(number).to_le_bytes().to_vec()),
-        // The table has small whole numbers only, which need no rounding.
+        // The table has small integers only, which need no rounding.
         DataType::BFLOAT16 => Ok(number.to_le_bytes()[2..].to_vec()),
         DataType::COMPLEX64 if number == 0.0 => Ok(number.to_le_bytes().repeat(2)),
         DataType::COMPLEX128 if number == 0.0 => Ok(f64::from(number).to_le_bytes().repeat(2)),

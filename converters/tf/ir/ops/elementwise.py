@@ -89,7 +89,7 @@ class BinaryKind(StrEnum):
     LOGICAL_AND = "logical_and"
     LOGICAL_OR = "logical_or"
     LOGICAL_XOR = "logical_xor"
-    BIT_AND = "bit_and"  # whole numbers, as the others
+    BIT_AND = "bit_and"  # integers, as the others
     BIT_OR = "bit_or"
     BIT_XOR = "bit_xor"
     BIT_LEFT = "bit_left"  # by an amount that is cut to 0 and the last bit
@@ -224,7 +224,7 @@ class ScaleShift(Op):
 
 
 def changes_size(node: Node) -> bool:
-    """Returns whether a conversion between whole numbers drops or adds upper bits."""
+    """Returns whether a conversion between integers drops or adds upper bits."""
     source, target = node.input.dtype, node.output.dtype
     if source.numpy.kind not in "iub" or target.numpy.kind not in "iu":
         return False

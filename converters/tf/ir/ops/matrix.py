@@ -168,7 +168,7 @@ class MatMul(Op):
 
 @dataclass(frozen=True)
 class WholeProduct(Op):
-    """Products of matrices of whole numbers: (a [..., M, K], b [..., K, N]).
+    """Products of matrices of integers: (a [..., M, K], b [..., K, N]).
 
     The leading axes are the same, or b has none.
     """

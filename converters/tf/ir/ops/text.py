@@ -232,7 +232,7 @@ class _Tokens(Op):
 class TokenValues(_Tokens):
     """The value of each token: (texts str [...], values [classes + 1], words u8, ends i32).
 
-    Where each text is a token, whole numbers may stand for the texts of their digits.
+    Where each text is a token, integers may stand for the texts of their digits.
     The words of the vocabulary are in the order of their bytes, and left out where there are none.
     A class is the place of a word, or a bucket after all words; the last value stands where a text
     has no more tokens.

@@ -71,7 +71,7 @@ class Session(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Returns whether levels are computed in whole numbers here."""
+        """Returns whether levels are computed in integers here."""
 
     def tensor(self, known: Known) -> Any:
         """Returns a constant as a tensor of TensorFlow."""
@@ -188,7 +188,7 @@ class Context:
         return self.known(index).data
 
     def ints(self, index: int) -> list[int]:
-        """Returns an operand that must be known as whole numbers."""
+        """Returns an operand that must be known as integers."""
         return [int(i) for i in np.ravel(self.array(index))]
 
     def dims(self, index: int) -> Objects:

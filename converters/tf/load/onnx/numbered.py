@@ -234,7 +234,7 @@ def _gather_nd(ctx: Context) -> Value | None:
 
 
 def constant_of_all(ctx: Context) -> Value | None:
-    """Returns a constant of whole numbers that is repeated for every example, as numbers."""
+    """Returns a constant of integers that is repeated for every example, as numbers."""
     value, target = ctx.value(0), list(ctx.dims(1).ravel())
     axes = [i for i, d in enumerate(target) if d == Batch()]
     if not isinstance(value, Known) or value.dtype not in ("int32", "int64") or len(axes) != 1:

@@ -44,7 +44,7 @@ class Nodes:
         shapes: Shapes of tensors, if more than the batch is open.
         counted: The same as `places` of what a call counts.
         own: What replays operators of the user, by their names.
-        integer: Whether layers between levels of 8 bits compute in whole numbers.
+        integer: Whether layers between levels of 8 bits compute in integers.
     """
 
     replay: Replay
@@ -83,7 +83,7 @@ class Nodes:
 
     @property
     def whole(self) -> bool:
-        """Returns whether levels are computed in whole numbers here: not in loops and branches."""
+        """Returns whether levels are computed in integers here: not in loops and branches."""
         return self.integer and not self.replay.inside and not tf.executing_eagerly()
 
     def weight(self, role: str, data: Array) -> Any:

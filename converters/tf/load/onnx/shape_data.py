@@ -1,4 +1,4 @@
-"""Operators on shapes as data: whole numbers of which some are multiples of the batch size."""
+"""Operators on shapes as data: integers of which some are multiples of the batch size."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def trace_onnx(
         path: File.
         fixed: Dimensions that the file leaves open.
         ops: Operators of the user, by their names.
-        integer: Whether layers between quantized numbers of 8 bits compute in whole numbers.
+        integer: Whether layers between quantized numbers of 8 bits compute in integers.
 
     Raises:
         FileError: The file is damaged or unsafe.

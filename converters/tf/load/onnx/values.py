@@ -136,7 +136,7 @@ class Known:
 
 @dataclass(eq=False)
 class Numbered:
-    """Whole numbers that depend on the number of the example: `offset + scale * number`.
+    """Integers that depend on the number of the example: `offset + scale * number`.
 
     Attributes:
         scale: An array with one element along the batch; `None` if only the shape is known.

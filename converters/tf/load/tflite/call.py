@@ -13,7 +13,7 @@ from converters.tf.ir import Array
 from converters.tf.load.saved_model.replay import Refused, Replay, Tensor
 from converters.tf.load.tflite import file
 
-# Elements of a table of whole numbers that is a weight and no shape.
+# Elements of a table of integers that is a weight and no shape.
 _TABLE = 128
 _FUSED: Mapping[int, Callable[[Tensor], Tensor]] = {
     0: lambda x: x,

@@ -118,7 +118,7 @@ OPS: dict[str, Handler] = {
     "NOT_EQUAL": _binary(tf.not_equal),
     "POW": _binary(tf.pow),
     "PRELU": _prelu,
-    # What whole numbers would stand for is what they are here.
+    # What integers would stand for is what they are here.
     "QUANTIZE": _unary(tf.identity),
     "REAL": _unary(tf.math.real),
     "RELU": _unary(tf.nn.relu),

@@ -29,7 +29,7 @@ _WHOLE = ("int8", "uint8", "int16")
 
 @dataclass(frozen=True)
 class Quantization:
-    """How whole numbers stand for real ones: `scale * (number - zero_point)`.
+    """How integers stand for real ones: `scale * (number - zero_point)`.
 
     Attributes:
         scale: One, or one per index of `axis`.
@@ -66,7 +66,7 @@ class Tensor:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Returns the least and the most that its whole numbers stand for, if they do."""
+        """Returns the least and the most that its integers stand for, if they do."""
         found = self.quantization
         if found is None or self.dtype not in _WHOLE or found.scale.size != 1:
             return None

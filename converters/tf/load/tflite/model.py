@@ -82,7 +82,7 @@ def trace_tflite(
         path: File.
         signature: Its name; empty for the default or only one, or for the main subgraph.
         fixed: Dimensions that the file leaves open.
-        integer: Whether a model that multiplies int8 numbers computes in whole numbers; else it
+        integer: Whether a model that multiplies int8 numbers computes in integers; else it
             computes in float32.
         ops: Operators of the user, by their names.
 
@@ -325,7 +325,7 @@ def _counted(results: Sequence[file.Tensor], found: Value | Sequence[Value]) -> 
 
 
 def _held(operator: file.Operator, tensor: file.Tensor, value: Value) -> Value:
-    """Returns a result between the ends of the whole numbers that would stand for it."""
+    """Returns a result between the ends of the integers that would stand for it."""
     if isinstance(value, Constant | control.Handle):
         return value
     bounds = tensor.bounds

@@ -140,7 +140,7 @@ def elementwise() -> ir.Graph:
 
 
 def whole() -> ir.Graph:
-    """Returns a division and a power of whole numbers, which some numbers refuse."""
+    """Returns a division and a power of integers, which some numbers refuse."""
     s = Sketch("whole")
     x = s.input("x", (B, 2), I32)
     y = s.input("y", (B, 2), I32)

@@ -104,7 +104,7 @@ def systems() -> ir.Graph:
 
 
 def sizes() -> ir.Graph:
-    """Returns conversions between whole numbers of all sizes, and operations on their bits."""
+    """Returns conversions between integers of all sizes, and operations on their bits."""
     s = Sketch("sizes")
     kinds = [kind for kind in ir.DType if kind.numpy.kind in "iu"]
     inputs = [s.input(f"in_{kind}", (B, 3), kind) for kind in kinds]
@@ -134,7 +134,7 @@ def refused() -> ir.Graph:
 
 
 def chosen() -> ir.Graph:
-    """Returns boxes that suppress others, and products of matrices of whole numbers."""
+    """Returns boxes that suppress others, and products of matrices of integers."""
     s = Sketch("chosen")
     boxes, scores = s.input("boxes", (B, 6, 4)), s.input("scores", (B, 2, 6))
     own = s.input("own", (B, 2, 6, 4))

@@ -12,7 +12,7 @@ from converters.tf.tests.hub.entry import WORDS, Entry
 
 
 def _around(body: Callable[..., Any], *inputs: Any, refused: bool = False) -> Entry:
-    """Returns a model of layers; each input is a shape, of whole numbers if it is in a list."""
+    """Returns a model of layers; each input is a shape, of integers if it is in a list."""
 
     def make() -> Any:
         made = [

@@ -126,7 +126,7 @@ impl Lines<'_, '_> {
             step: channels,
         };
         let mut to = weights;
-        // The last vector repeats some channels if they are not a whole number of vectors.
+        // The last vector repeats some channels unless they fill all vectors.
         let mut channel = place.channels.start.min(channels - S::LANES);
         loop {
             seen.grid.first = (see.first * x.input + first) * channels + channel;

@@ -278,7 +278,7 @@ mod tests {
             )
             .unwrap()
         };
-        // From 1024 on, binary16 has whole numbers only: those of 0.5 go to the even one.
+        // From 1024 on, binary16 has integers only: those of 0.5 go to the even one.
         for (i, found) in (0..).zip(back(DType::I64)[0].to_i64()) {
             let below = (i - 2000_i64).div_euclid(2);
             let expected = match i {

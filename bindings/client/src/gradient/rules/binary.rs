@@ -264,7 +264,7 @@ pub(super) static RULES: Rules = &[
     }),
     ("Betainc", betainc_grad),
     ("Polygamma", |c| {
-        // Only with respect to x: the order is a whole number.
+        // Only with respect to x: the order is an integer.
         let (n, x) = (c.input(0), c.input(1));
         let next = polygamma(c.cx, add_v2(c.cx, n, 1.0)?, x)?;
         let grad = unbroadcast(c.cx, mul(c.cx, &c.grad(0)?, next)?, x)?;

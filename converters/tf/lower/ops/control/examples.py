@@ -26,7 +26,7 @@ _AS_DATA = "the number of an example in the batch is used as data"
 
 
 def extreme(x: ir.Value) -> Bounds:
-    """Returns the largest or smallest whole number of a batch: any number."""
+    """Returns the largest or smallest integer of a batch: any number."""
     return Bounds(-math.inf, math.inf, x.dtype)
 
 

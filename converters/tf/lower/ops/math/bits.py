@@ -1,4 +1,4 @@
-"""Bits of whole numbers that are moved or turned around."""
+"""Bits of integers that are moved or turned around."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _quantized(ctx: Context) -> Result:
 
 
 def _there_and_back(ctx: Context) -> Result:
-    """Rounds to whole numbers of a few bits, of which 0 is 0, and scales back."""
+    """Rounds to integers of a few bits, of which 0 is 0, and scales back."""
     x, b = ctx.value(0), ctx.build
     bits = ctx.integer(3) if ctx.node.op == "QuantizeAndDequantizeV3" else ctx.attr("num_bits", 8)
     axis, given = ctx.attr("axis", -1), ctx.attr("range_given", False)

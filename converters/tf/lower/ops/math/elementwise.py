@@ -75,7 +75,7 @@ _UNARY = {
     "BesselI1": Fn.BESSEL_I1,
     "BesselI1e": Fn.BESSEL_I1E,
 }
-# Functions that leave whole numbers as they are.
+# Functions that leave integers as they are.
 _WHOLE = frozenset(("Floor", "Ceil", "Round", "Rint"))
 
 _BINARY = {
