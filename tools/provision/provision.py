@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tools.provision import machine, web
@@ -68,18 +69,21 @@ def later_python(root: Path, chosen: str) -> str:
 
 
 def decide(work: Work, key: str) -> Plan:
-    """Chooses Python, Bazel, rule sets, Rust, formatter and C compiler, in this order."""
+    """Chooses Python, Bazel, rule sets, Rust, formatter and C compiler.
+
+    Formatter and compiler come beside the others: some wait for the network, others unpack.
+
+    Raises:
+        StartError: something is missing that only the user can give.
+    """
     sites = web.probe(work.pins.probes, work.environ)
     choose_python(work)
-    argv = choose_bazel(work, sites["archives"])
-    argv += web.java_options(work.cache.root, work.environ)
-    work.variables.update(web.variables(work.environ))
-    authorities = web.bundle(work.environ)
-    if authorities is not None:
-        work.files.append(str(authorities))
-    choose_rust(work, sites["rust"])
-    choose_buildifier(work)
-    choose_compiler(work)
+    beside = work.apart()
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(choose_tools, beside)
+        argv = choose_bazel_and_rust(work, sites)
+        done.result()
+    work.add(beside)
     # Shared by all checkouts of this user: another clone builds nothing twice.
     work.lines.append(f"build --disk_cache={work.cache.root / 'actions'}")
     work.lines.append(f"common --experimental_disk_cache_gc_max_size={ACTIONS_MAX}")
@@ -88,3 +92,21 @@ def decide(work: Work, key: str) -> Plan:
     argv.append(f"--bazelrc={rc}")
     work.files.append(str(rc))
     return Plan(argv, marks(work.files), work.notes, work.folders, work.variables)
+
+
+def choose_bazel_and_rust(work: Work, sites: Mapping[str, bool]) -> list[str]:
+    """Chooses Bazel, the rule sets and Rust; gives the start of Bazel's command line."""
+    argv = choose_bazel(work, sites["archives"])
+    argv += web.java_options(work.cache.root, work.environ)
+    work.variables.update(web.variables(work.environ))
+    authorities = web.bundle(work.environ)
+    if authorities is not None:
+        work.files.append(str(authorities))
+    choose_rust(work, sites["rust"])
+    return argv
+
+
+def choose_tools(work: Work) -> None:
+    """Chooses what no other choice stands on: the C compiler and the formatter."""
+    choose_compiler(work)
+    choose_buildifier(work)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import shutil
 import socket
 import subprocess
@@ -270,6 +271,28 @@ def test_progress_of_a_long_step(capsys: pytest.CaptureFixture[str]) -> None:
         while next(waited) < 50 and "50 MB of 200 MB" not in capsys.readouterr().err:
             time.sleep(0.02)
     assert next(waited) < 51
+
+
+def test_a_terminal_shows_all_steps_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    text = ""
+    with (
+        messages.progress("one", 0, lambda: 1_000_000, every_s=0.001),
+        messages.progress("two", 0, lambda: 2_000_000, every_s=0.001),
+    ):
+        for _ in range(200):
+            text = terminal.getvalue()
+            if "one: 1 MB, 0 s | two: 2 MB" in text:
+                break
+            time.sleep(0.02)
+        messages.say("three")
+    assert "one: 1 MB, 0 s | two: 2 MB" in text
+    assert "\r\x1b[Ktfp: three\n" in terminal.getvalue()
 
 
 def test_probe_without_an_answer() -> None:

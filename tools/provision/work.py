@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tools.provision.apt import (
@@ -27,6 +28,25 @@ from tools.provision.wheels import debian_pip, find_pip
 
 
 @dataclass
+class Found:
+    """What one provisioning looks for once, for parts that run beside each other.
+
+    Attributes:
+        pip: the start of pip's command line, once it is known.
+        has_pip: whether the machine has one, once it is known.
+        patchelf: the patchelf program, once it is there.
+        indexes: Debian's indexes that were read without apt, by address.
+        lock: held while pip is looked for.
+    """
+
+    pip: list[str] | None = None
+    has_pip: bool | None = None
+    patchelf: Path | None = None
+    indexes: dict[str, list[Entry]] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+@dataclass
 class Work:
     """What one provisioning carries along.
 
@@ -41,9 +61,7 @@ class Work:
         folders: provisioned folders in use.
         variables: environment variables that Bazel is started with.
         python: the interpreter of the build, once it is chosen; until then the one that runs this.
-        found_pip: the start of pip's command line, once it is known.
-        patchelf: the patchelf program, once it is there.
-        indexes: Debian's indexes that were read without apt, by address.
+        found: what was looked for.
     """
 
     pins: Pins
@@ -56,9 +74,19 @@ class Work:
     folders: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     python: str = sys.executable
-    found_pip: list[str] | None = None
-    patchelf: Path | None = None
-    indexes: dict[str, list[Entry]] = field(default_factory=dict)
+    found: Found = field(default_factory=Found)
+
+    def apart(self) -> Work:
+        """The same provisioning with no decisions yet, for a part in a thread of its own."""
+        return replace(self, lines=[], notes=[], files=[], folders=[], variables={})
+
+    def add(self, part: Work) -> None:
+        """Adds what a part has decided."""
+        self.lines += part.lines
+        self.notes += part.notes
+        self.files += part.files
+        self.folders += part.folders
+        self.variables |= part.variables
 
     def stage(self, name: str) -> Path:
         """A scratch folder that is removed by the end of the start."""
@@ -71,26 +99,30 @@ class Work:
     def packages(self, name: str) -> PackageSource:
         """A source of Debian packages of its own: the host's apt, else a mirror read without it."""
         if self._apt_sources() is None:
-            return Mirror(self.client(), self.indexes)
+            return Mirror(self.client(), self.found.indexes)
         return Apt(self.runner, self.stage(f"apt-{name}"), os.geteuid() == 0)
 
     def pip(self) -> list[str]:
         """A pip that works, as the start of a command line: the user's own, else Debian's."""
-        if not self.has_pip() or self.found_pip is None:
-            folder = self.stage("pip")
-            folder.mkdir(parents=True)
-            host, codename = self.host()
-            archive = archive_of(host, codename)
-            source = self.packages("pip")
-            suite = self.pins.debian_pip
-            self.found_pip = debian_pip(source, archive, suite, folder, self.python)
-        return self.found_pip
+        with self.found.lock:
+            self.has_pip()
+            if self.found.pip is None:
+                folder = self.stage("pip")
+                folder.mkdir(parents=True)
+                host, codename = self.host()
+                archive = archive_of(host, codename)
+                source = self.packages("pip")
+                suite = self.pins.debian_pip
+                self.found.pip = debian_pip(source, archive, suite, folder, self.python)
+            return self.found.pip
 
     def has_pip(self) -> bool:
-        """Whether a pip is there before any of Debian's is fetched."""
-        if self.found_pip is None:
-            self.found_pip = find_pip(self.runner)
-        return self.found_pip is not None
+        """Whether the machine has a pip of its own."""
+        with self.found.lock:
+            if self.found.has_pip is None:
+                self.found.pip = find_pip(self.runner)
+                self.found.has_pip = self.found.pip is not None
+            return self.found.has_pip
 
     def host(self) -> tuple[list[Source], str]:
         """The archives to use and the code name of the Debian release that stands for this machine.
