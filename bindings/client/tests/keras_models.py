@@ -349,6 +349,31 @@ def _shared(r: Random) -> Case:
     return [(3,), (3,)], layers
 
 
+def _each_step(r: Random) -> Case:
+    """A model computes each step of a sequence: of images, or of rows."""
+    if _flag(r):
+        parts = [k.Conv2D(3, 2, activation=_activation(r)), k.Flatten(), k.Dense(4)]
+        shape: tuple[int, ...] = (4, 4, 2)
+    else:
+        parts = [k.Dense(5, activation=_activation(r)), k.LayerNormalization(), k.Dense(4)]
+        shape = (4,)
+    if _flag(r):
+        model: Any = keras.Sequential([keras.Input(shape), *parts])
+    else:
+        x = y = keras.Input(shape)
+        for part in parts:
+            y = part(y)
+        model = keras.Model(x, y)
+    layer = k.TimeDistributed(model)
+    twice, then = _flag(r), k.LSTM(2)
+
+    def layers(x: Any) -> Any:
+        y = layer(x)
+        return then(k.Add()([y, layer(k.Activation("tanh")(x))]) if twice else y)
+
+    return [(3, *shape)], layers
+
+
 CASES: dict[str, Callable[[Random], Case]] = {
     **{
         name: _conv(name, dims)
@@ -394,6 +419,8 @@ CASES: dict[str, Callable[[Random], Case]] = {
     "EinsumDense": _einsum,
     "RepeatVector": _repeat,
     "shared": _shared,
+    "each_step": _each_step,
+    "each_step_again": _each_step,
 }
 
 

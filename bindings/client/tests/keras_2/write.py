@@ -105,6 +105,17 @@ def nested() -> Any:
     return keras.Model(x, [layers.Dense(2)(y), frozen(plain(x)), inner(y)])
 
 
+def frames() -> Any:
+    """Models that compute each step of a sequence."""
+    frame = keras.Input((5, 5, 2))
+    y = layers.Flatten()(layers.Conv2D(3, 3, strides=2, activation="relu")(frame))
+    eye = keras.Model(frame, layers.Dense(4)(layers.BatchNormalization(momentum=1.0)(y)))
+    row = keras.Sequential([keras.Input((4,)), layers.Dense(3, activation="hard_sigmoid")])
+    x = keras.Input((3, 5, 5, 2), name="x")
+    y = layers.TimeDistributed(eye)(x)
+    return keras.Model(x, layers.GRU(2)(layers.TimeDistributed(row)(y)))
+
+
 def lambdas() -> Any:
     """Functions between layers, which are no layers."""
     x = keras.Input((4,), name="x")
@@ -136,8 +147,8 @@ def _write(make: Callable[[], Any]) -> None:
     model.save(_FOLDER / f"{name}.h5", include_optimizer=False)
     if make is lambdas:
         return
-    if make in (sequences, nested):
-        model.save(_FOLDER / f"{name}.keras", include_optimizer=False)
+    if make in (sequences, nested, frames):
+        model.save(_FOLDER / f"{name}.keras")
     if make is nested:
         model.save_weights(_FOLDER / "nested_weights.h5")
     x = _arrays(model)
@@ -153,7 +164,7 @@ def _write(make: Callable[[], Any]) -> None:
 
 def main(names: Sequence[str]) -> None:
     """Writes the files, or those of some models."""
-    for make in (words, sequences, image, nested, lambdas):
+    for make in (words, sequences, image, nested, frames, lambdas):
         if not names or make.__name__ in names:
             _write(make)
 

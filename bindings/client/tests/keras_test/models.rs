@@ -33,6 +33,7 @@ pub const ALL: &[(&str, Make)] = &[
     ("shared", shared),
     ("nested", nested),
     ("deep", deep),
+    ("frames", frames),
     ("frozen", frozen),
 ];
 
@@ -404,6 +405,23 @@ fn nested(weights: &Weights) -> Result<Model> {
     let again = first[0].then_named("chain", &chain)?;
     let second = Node::outputs(Some("body"), &inner, &[&again])?;
     Model::new(&[&x], &[("y", &second[0]), ("z", &first[1])])
+}
+
+/// A model computes each step of a sequence.
+fn frames(weights: &Weights) -> Result<Model> {
+    let frame = Node::input(weights, "frame", &[4, 4, 2])?;
+    let seen = frame
+        .then(Flatten)?
+        .then(Dense::new(3).activation(Activation::Tanh))?;
+    let eye = Model::new(&[&frame], &[("seen", &seen)])?;
+    sequence(
+        weights,
+        &[3, 4, 4, 2],
+        &[
+            &TimeDistributed { layer: eye },
+            &Recurrent::new(RnnKind::Gru, 2),
+        ],
+    )
 }
 
 /// Branches of other lengths than those of the first output: the order is Keras'.

@@ -63,7 +63,7 @@ fn compare(eager: &EagerContext, file: &str) -> Result<()> {
 #[test]
 fn models_compute_and_train_as_in_keras_2() -> Result<()> {
     let eager = EagerContext::new()?;
-    for name in ["words", "sequences", "image", "nested"] {
+    for name in ["words", "sequences", "image", "nested", "frames"] {
         compare(&eager, &format!("{name}.h5"))?;
     }
     Ok(())
@@ -74,7 +74,8 @@ fn models_compute_and_train_as_in_keras_2() -> Result<()> {
 fn archives_of_keras_2_are_read() -> Result<()> {
     let eager = EagerContext::new()?;
     compare(&eager, "sequences.keras")?;
-    compare(&eager, "nested.keras")
+    compare(&eager, "nested.keras")?;
+    compare(&eager, "frames.keras")
 }
 
 #[test]

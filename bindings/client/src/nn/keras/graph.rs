@@ -9,17 +9,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tfp_core::{DataType, Error, ErrorKind, Result};
 
-use self::loaded::{Inner, Loaded};
+use self::loaded::{Loaded, Named};
 use super::calls::{Value, calls, history, problem};
 use super::config::{Config, object};
 use super::described::Described;
+use super::keras_2::is_around_model;
 use super::layers::describe;
 use super::names::{numbered, snake_case};
 use crate::formats::hdf5::Datasets;
 use crate::formats::json::Json;
 use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
-use crate::nn::layer::{Layer, Model, Node};
+use crate::nn::layer::{Layer, Model, Node, SharedLayer, TimeDistributed};
 
 /// How deep models may lie in each other.
 const DEEPEST: usize = 16;
@@ -50,6 +51,8 @@ enum Kind {
     Input(DataType, Vec<i64>),
     Layer(Described, KerasLayer),
     Model(Box<Graph>),
+    /// A model that computes each step of a sequence.
+    EachStep(Box<Graph>),
     /// One whose description failed, which is a problem only where it is used.
     Unknown(String),
 }
@@ -107,6 +110,12 @@ impl Graph {
                 (_, Some(problem)) => Kind::Unknown(problem),
                 ("Functional" | "Sequential", None) => {
                     Kind::Model(Box::new(Self::parse_at(json, &place, problems, depth + 1)?))
+                }
+                ("TimeDistributed", None) if is_around_model(json) => {
+                    let model = inner.0.get("layer").unwrap_or(&Json::Null);
+                    let place = format!("{place}layer/");
+                    let model = Self::parse_at(model, &place, problems, depth + 1)?;
+                    Kind::EachStep(Box::new(model))
                 }
                 (_, None) => match describe(class, inner, is_causal) {
                     Ok(mut described) => {
@@ -293,12 +302,24 @@ impl Graph {
                 Kind::Layer(described, keras) => Box::new(Loaded::new(keras, described, datasets)?),
                 Kind::Model(graph) => {
                     let place = weights.layer(&graph.name);
-                    let model = graph.build(&place, datasets)?;
+                    let layer = graph.build(&place, datasets)?;
                     if !entry.is_trainable {
                         place.freeze();
                     }
                     let name = entry.name.clone();
-                    Box::new(Inner { model, name })
+                    Box::new(Named { layer, name })
+                }
+                Kind::EachStep(graph) => {
+                    let name = graph.name.clone();
+                    let place = weights.layer(&entry.name).layer(&name);
+                    let layer = graph.build(&place, datasets)?;
+                    if !entry.is_trainable {
+                        place.freeze();
+                    }
+                    let layer = Named { layer, name };
+                    let layer = SharedLayer::new(TimeDistributed { layer });
+                    let name = entry.name.clone();
+                    Box::new(Named { layer, name })
                 }
             };
             waiting.push((entry.name, shared, entry.calls, entry.is_trainable));

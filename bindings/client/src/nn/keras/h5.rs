@@ -116,7 +116,7 @@ fn variables_of(model: &Model, operation: &Operation) -> Vec<Variable> {
         Operation::Input(_) => None,
         Operation::Layer(steps) => model.steps()[steps[0]].call.keras.as_ref(),
     };
-    let inner = inner.and_then(|one| one.as_ref().ok()?.model::<Model>());
+    let inner = inner.and_then(|one| one.as_ref().ok()?.inner::<Model>());
     match inner {
         Some(inner) => {
             let graph = Graph::of(inner);

@@ -165,10 +165,22 @@ fn has_own_call(layer: &Json) -> bool {
     is_model && first.is_some_and(|first| text(first, "class_name") == "InputLayer")
 }
 
+/// Whether the layer inside of a layer is a model.
+pub(super) fn is_around_model(json: &Json) -> bool {
+    let inner = json.get("config").and_then(|config| config.get("layer"));
+    inner.is_some_and(|inner| {
+        matches!(
+            text(inner, "class_name"),
+            "Functional" | "Model" | "Sequential"
+        )
+    })
+}
+
 fn layer(json: &Json, counted: &[&str], problems: &mut Vec<String>) -> Result<Json> {
     let class = text(json, "class_name");
     let mut outer = match class {
         "Functional" | "Model" | "Sequential" => members_of(&model(json, problems)?),
+        "TimeDistributed" if is_around_model(json) => around_model(json, problems)?,
         _ => members_of(&match object(json) {
             Ok(made) => made,
             Err(error) => {
@@ -196,6 +208,17 @@ fn layer(json: &Json, counted: &[&str], problems: &mut Vec<String>) -> Result<Js
         set(&mut outer, "inbound_nodes", Json::List(nodes));
     }
     Ok(Json::Object(outer))
+}
+
+/// Rewrites a layer around a model.
+fn around_model(json: &Json, problems: &mut Vec<String>) -> Result<Members> {
+    let mut outer = members_of(json);
+    let mut config = members_of(json.get("config").unwrap_or(&Json::Null));
+    let inner = config.iter().find(|(key, _)| key == "layer");
+    let inner = model(inner.map_or(&Json::Null, |(_, inner)| inner), problems)?;
+    set(&mut config, "layer", inner);
+    set(&mut outer, "config", Json::Object(config));
+    Ok(outer)
 }
 
 /// Rewrites an object and those inside of it.

@@ -98,9 +98,14 @@ impl Saved {
                 "{place}layers/{}/",
                 numbered(&snake_case(class), &mut places)
             );
-            let mut layer = match described.model::<Model>() {
-                Some(inner) => self.model(inner, name, &inside, problems, input)?,
-                None => self.layer((model, operation), described, name, &inside)?,
+            let mut layer = match (described.inner::<Model>(), &described.around) {
+                (Some(inner), None) => self.model(inner, name, &inside, problems, input)?,
+                (Some(inner), Some(own)) => {
+                    let inside = format!("{inside}layer/");
+                    let inner = self.model(inner, own, &inside, problems, input)?;
+                    around(&described.class, name, inner)
+                }
+                (None, _) => self.layer((model, operation), described, name, &inside)?,
             };
             if let Json::Object(members) = &mut layer
                 && !is_sequence
@@ -195,6 +200,17 @@ impl Saved {
         }
         Ok(outer)
     }
+}
+
+/// A layer around a model.
+fn around(class: &str, name: &str, inner: Json) -> Json {
+    let config = vec![
+        ("name".to_owned(), name.into()),
+        ("trainable".to_owned(), true.into()),
+        ("dtype".to_owned(), "float32".into()),
+        ("layer".to_owned(), inner),
+    ];
+    object("keras.layers", class, config)
 }
 
 /// Why a layer can't be saved.

@@ -22,8 +22,10 @@ pub struct KerasLayer {
     pub(crate) name: Option<String>,
     /// What several calls of one layer have in common.
     pub(crate) identity: Option<u64>,
-    /// The model that the layer is.
+    /// The model that the layer is, or is around.
     pub(crate) model: Option<Inside>,
+    /// The name of the model that the layer is around.
+    pub(crate) around: Option<String>,
     /// What the file that it was read from had beside the options.
     pub(crate) outer: Option<Arc<Json>>,
 }
@@ -78,13 +80,40 @@ impl KerasLayer {
             name: None,
             identity: None,
             model: None,
+            around: None,
             outer: None,
         }
     }
 
     /// The model that the layer is, if it is one.
     pub(crate) fn model<M: 'static>(&self) -> Option<&M> {
+        match self.around {
+            Some(_) => None,
+            None => self.inner(),
+        }
+    }
+
+    /// The model that the layer is, or is around.
+    pub(crate) fn inner<M: 'static>(&self) -> Option<&M> {
         self.model.as_ref()?.0.downcast_ref()
+    }
+
+    /// A layer around one that is a model.
+    ///
+    /// # Errors
+    /// For a layer that has several inputs, or has a model around it.
+    pub(crate) fn around(self, layer: Self) -> Result<Self> {
+        if layer.around.is_some() || layer.call != Arguments::Each {
+            return Err(Error::argument(format!(
+                "{} over a model of several inputs, or over another layer like it, can't be described",
+                self.class
+            )));
+        }
+        Ok(Self {
+            model: layer.model,
+            around: Some(layer.name.unwrap_or_else(|| "model".to_owned())),
+            ..self
+        })
     }
 
     pub(crate) fn set(mut self, key: &str, value: impl Into<Json>) -> Self {

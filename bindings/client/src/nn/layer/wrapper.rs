@@ -21,9 +21,12 @@ impl<L: Layer> Layer for TimeDistributed<L> {
             .map(|shape| shape.get(1..).unwrap_or(&[]))
             .collect();
         let layer = self.layer.keras(&inner)?;
-        if layer.model.is_some() || layer.outer.is_some() {
+        if layer.model.is_some() {
+            return KerasLayer::new("TimeDistributed").around(layer);
+        }
+        if layer.outer.is_some() {
             return Err(Error::argument(
-                "TimeDistributed over a model can't be described",
+                "TimeDistributed over a layer of a file can't be described",
             ));
         }
         let places = match &layer.places {
@@ -57,21 +60,30 @@ impl<L: Layer> Layer for TimeDistributed<L> {
         }
         let whole = [&[*steps], output.as_slice()].concat();
         let step = [&[-1], step].concat();
-        let tail: Vec<i32> = output.iter().map(|&size| size as i32).collect();
-        Built::new(whole, move |pass, x| {
+        let steps = *steps;
+        Built::new(whole.clone(), move |pass, x| {
             let cx = pass.context();
             let mask = pass.mask();
-            let shape = ops::shape(cx, x, ops::ShapeOptions::default())?;
-            let outer = ops::slice(cx, shape, [0], [2])?;
+            let outer = match steps {
+                // What follows may need their number, which a shape of known sizes gives it.
+                0.. => None,
+                _ => {
+                    let shape = ops::shape(cx, x, ops::ShapeOptions::default())?;
+                    Some(ops::slice(cx, shape, [0], [2])?)
+                }
+            };
             // All steps of all samples are samples of the layer.
             pass.enter(vec![None]);
             let y = forward(pass, &ops::reshape(cx, x, step.as_slice())?)?;
             pass.pass_mask(mask);
-            let shape = match tail.is_empty() {
-                true => outer,
-                false => ops::concat_v2(cx, (outer, tail.as_slice()), 0)?,
-            };
-            ops::reshape(cx, y, shape)
+            match outer {
+                None => ops::reshape(cx, y, [&[-1], whole.as_slice()].concat().as_slice()),
+                Some(outer) => {
+                    let tail: Vec<i32> = whole[1..].iter().map(|&size| size as i32).collect();
+                    let shape = ops::concat_v2(cx, (outer, tail.as_slice()), 0)?;
+                    ops::reshape(cx, y, shape)
+                }
+            }
         })
     }
 }

@@ -7,31 +7,31 @@ use crate::nn::Weights;
 use crate::nn::keras::described::Described;
 use crate::nn::keras::layers::Fixed;
 use crate::nn::layer::described::KerasLayer;
-use crate::nn::layer::{Built, BuiltMany, Layer, Model, SharedLayer};
+use crate::nn::layer::{Built, BuiltMany, Layer, SharedLayer};
 
-/// A model in another, with the name that the file gives it.
-pub(super) struct Inner {
-    pub(super) model: Model,
+/// A layer with the name that the file gives it: a model in another, or a layer around one.
+pub(super) struct Named<L> {
+    pub(super) layer: L,
     pub(super) name: String,
 }
 
-impl Layer for Inner {
+impl<L: Layer> Layer for Named<L> {
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        self.model.build(weights, input)
+        self.layer.build(weights, input)
     }
 
     fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
-        self.model.build_many(weights, inputs)
+        self.layer.build_many(weights, inputs)
     }
 
     fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
         let name = Some(self.name.clone());
-        let layer = self.model.keras(inputs)?;
+        let layer = self.layer.keras(inputs)?;
         Ok(KerasLayer { name, ..layer })
     }
 
     fn kind(&self) -> String {
-        self.model.kind()
+        self.layer.kind()
     }
 }
 

@@ -15,7 +15,7 @@ impl Entry {
                 let places = described.places.iter_mut().enumerate();
                 into.extend(places.map(|(index, one)| (is_trained && index < count, one)));
             }
-            Kind::Model(graph) => {
+            Kind::Model(graph) | Kind::EachStep(graph) => {
                 for entry in &mut graph.layers {
                     entry.places(is_trained, into);
                 }
