@@ -28,6 +28,7 @@ from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.lower.trace import Loaded, Trace
+from converters.tf.passes import dynamic
 from converters.tf.passes.rounded import WeightType, rounded
 from converters.tf.plan.arena import Plan, plan_memory
 from tools.codegen.conversion import Problem, UnsupportedError, UsageError
@@ -69,6 +70,21 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Rounding:
+    """By how much rounded weights change outputs for the recorded inputs.
+
+    Both numbers are of float outputs, in units of the largest element of each.
+
+    Attributes:
+        largest: The largest difference.
+        mean: The mean of all elements.
+    """
+
+    largest: float
+    mean: float
+
+
+@dataclass(frozen=True)
 class Result:
     """A converted model.
 
@@ -76,8 +92,7 @@ class Result:
         plan: The memory plan of its graph.
         weights: Where the crate has its weights.
         weight_file_bytes: Bytes of the file with them.
-        rounding: By how much rounded weights change an output for the recorded inputs, at most, in
-            units of its largest element; `None` if they are as the model has them.
+        rounding: What rounded weights change; `None` if they are as the model has them.
         notes: What the user has to know about the crate.
         text: The model as the crate's templates saw it.
         options: How the crate is.
@@ -87,7 +102,7 @@ class Result:
     plan: Plan
     weights: WeightsMode
     weight_file_bytes: int
-    rounding: float | None
+    rounding: Rounding | None
     notes: tuple[str, ...]
     text: ModelText
     options: Options
@@ -106,10 +121,8 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
     """
     options = request.options
     bare = options.profile is Profile.NO_STD
-    if bare and options.weight_type is not WeightType.FLOAT32:
-        what = (
-            f"crates without std read weights in place, so that they can't be {options.weight_type}"
-        )
+    if bare and options.weight_type is not WeightType.FLOAT32 and not _multiplies_bytes(request):
+        what = f"crates without std read weights in place, and can't widen {options.weight_type}"
         raise UsageError(
             Problem("--weight_type", what, "leave it out, or leave out --profile=no_std")
         )
@@ -170,7 +183,14 @@ def _converted(request: Request, progress: Progress) -> Result:
     options = request.options
     progress("load")
     loaded = load(request.model, request.load)
-    graph = rounded(graph_of(loaded, progress), options.weight_type)
+    graph = graph_of(loaded, progress)
+    if _multiplies_bytes(request):
+        graph = dynamic.quantized(graph)
+        if dynamic.is_quantized(graph):
+            options = replace(options, tolerance=max(options.tolerance, _INT8_TOLERANCE))
+    if options.profile is Profile.NO_STD:
+        options = replace(options, weight_type=WeightType.FLOAT32)
+    graph = rounded(graph, options.weight_type)
     progress("plan memory")
     plan = plan_memory(graph, options.inplace, options.memdrop)
     if loaded.trace.half:
@@ -200,6 +220,11 @@ def _converted(request: Request, progress: Progress) -> Result:
     return Result(
         plan, weights, size, rounding, tuple(notes), text, options, dict(sorted(files.items()))
     )
+
+
+def _multiplies_bytes(request: Request) -> bool:
+    """Returns whether float32 layers are to multiply int8 numbers."""
+    return request.options.weight_type is WeightType.INT8 and request.load.integer
 
 
 def _graph(trace: Trace) -> ir.Graph:
@@ -301,11 +326,11 @@ def _carries(given: ir.Shape, following: ir.Shape) -> bool:
 
 def _features(
     request: Request, graph: ir.Graph, loaded: Loaded, tolerance: float
-) -> tuple[Features, float | None, tuple[str, ...]]:
+) -> tuple[Features, Rounding | None, tuple[str, ...]]:
     """Returns the features, by how much rounded weights change them, and what rounding decides."""
     if open_dims(graph):
         graph = recorded.with_sizes(graph, request.features, dict(request.options.most))
-    differences: dict[int, float] = {}
+    differences: dict[int, Rounding] = {}
 
     def draw(attempt: int) -> Features:
         if request.features is None:
@@ -335,17 +360,18 @@ def _advice(reason: str) -> str:
     return ""
 
 
-def _difference(found: Features, expected: Features) -> float:
-    """Returns the largest difference of float outputs, in units of the largest element of each."""
-    largest = 0.0
+def _difference(found: Features, expected: Features) -> Rounding:
+    """Returns the differences of float outputs, in units of the largest element of each."""
+    apart = [np.zeros(0)]
     for name, data in expected.outputs.items():
         if data.dtype.kind == "f" and data.size:
             wide = np.asarray(data, np.float64)
             with np.errstate(invalid="ignore"):
-                apart = np.nan_to_num(np.abs(found.outputs[name] - wide), nan=0.0)
+                own = np.nan_to_num(np.abs(found.outputs[name] - wide), nan=0.0)
             scale = np.max(np.abs(wide), initial=0.0, where=np.isfinite(wide))
-            largest = max(largest, float(apart.max() / (scale or 1.0)))
-    return largest
+            apart.append(own.reshape(-1) / (scale or 1.0))
+    every = np.concatenate(apart)
+    return Rounding(float(every.max(initial=0.0)), float(every.mean()) if every.size else 0.0)
 
 
 def graph_of(loaded: Loaded, progress: Progress = lambda _: None) -> ir.Graph:

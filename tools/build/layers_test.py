@@ -23,7 +23,7 @@ KERNELS: Table = {
     "frame": "base math simd",
     "gemm": "base frame simd",
     "conv": "base gemm simd",
-    "quantized": "base conv simd",
+    "quantized": "base conv gemm simd",
     "text": "base",
     "ops": "base",
     "ops/conv": "base conv gemm ops/matrix",

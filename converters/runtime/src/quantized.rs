@@ -1,9 +1,11 @@
 //! Layers and operations on int8 numbers that stand for real ones.
 
+use crate::activation::Activation;
 use crate::conv::{Axis, Geometry};
 use crate::error::{Result, at};
 use crate::kernels::quantized::conv::Conv;
 use crate::kernels::quantized::depthwise::Depthwise;
+use crate::kernels::quantized::dynamic::{self, Conv as Dynamic, Real};
 pub use crate::kernels::quantized::pair::{Factor, Pair};
 use crate::kernels::quantized::pair::{Numbers, look_up, pair as pairs};
 pub use crate::kernels::quantized::pool::Kind;
@@ -51,6 +53,8 @@ pub struct Filtered<const DEPTHWISE: bool> {
     pub filter: Tensor<i8>,
     /// What stands for 0 in the input.
     pub zero: i8,
+    /// What stands for 0 in the filter.
+    pub filter_zero: i8,
     /// Bias and factors as the kernel reads them.
     pub scale: Scale,
 }
@@ -78,13 +82,14 @@ impl<const DEPTHWISE: bool> Filtered<DEPTHWISE> {
         let (bias, scaling) = self.scale.read(&reader)?;
         let mut sizes = self.geometry.sizes(1).map_err(at(self.name))?;
         sizes.batch = count(x.len(), sizes.input_len());
-        let zero = self.zero;
+        let (zero, filter_zero) = (self.zero, self.filter_zero);
         if DEPTHWISE {
             let layer = Depthwise {
                 sizes,
                 filter,
                 bias,
                 zero,
+                filter_zero,
                 scaling,
             };
             layer.run(x, out, reader.parallel)
@@ -94,12 +99,133 @@ impl<const DEPTHWISE: bool> Filtered<DEPTHWISE> {
                 filter,
                 bias,
                 zero,
+                filter_zero,
                 scaling,
             };
             layer.run(x, out, reader.parallel)
         }
         .map_err(at(self.name))
     }
+}
+
+/// A convolution, or with one tap a matmul, of levels with int8 weights: the sums.
+#[derive(Clone, Copy, Debug)]
+pub struct IntegerSums {
+    /// Name of the layer.
+    pub name: &'static str,
+    /// Its sizes; padding is of what stands for 0.
+    pub geometry: Geometry,
+    /// The filter as the kernel reads it.
+    pub filter: Tensor<i8>,
+    /// Sums of the weights of each channel, for whole blocks.
+    pub totals: Tensor<i32>,
+}
+
+impl IntegerSums {
+    fn layer<'a>(&self, reader: &Reader<'a>, levels: usize) -> Result<Dynamic<'a>> {
+        let mut sizes = self.geometry.sizes(1).map_err(at(self.name))?;
+        sizes.batch = count(levels, sizes.input_len());
+        Ok(Dynamic {
+            sizes,
+            filter: reader.read(self.filter.into())?,
+            totals: reader.read(self.totals.into())?,
+        })
+    }
+
+    /// Computes the sums of levels, whose scales and levels of 0 are `ends`.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Layer`] or [`crate::error::Error::Plan`] if a slot does not fit.
+    pub fn run<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        (levels, ends): (impl Into<Source<'a, i8>>, impl Into<Source<'a, f32>>),
+        out: Slot<i32>,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = (reader.read(levels.into())?, reader.read(ends.into())?);
+        let layer = self.layer(&reader, x.0.len())?;
+        layer.sums(x, out, reader.parallel).map_err(at(self.name))
+    }
+}
+
+/// As [`IntegerSums`], whose results are the real numbers that sums stand for.
+#[derive(Clone, Copy, Debug)]
+pub struct DynamicLayer {
+    /// The sums.
+    pub sums: IntegerSums,
+    /// What the weights of each channel are multiplied by, for whole blocks.
+    pub factors: Tensor<f32>,
+    /// Is added: one number for each channel.
+    pub bias: Option<Tensor<f32>>,
+    /// Comes last.
+    pub activation: Activation,
+}
+
+impl DynamicLayer {
+    /// Computes the layer of levels, whose scales and levels of 0 are `ends`.
+    ///
+    /// # Errors
+    /// As [`IntegerSums::run`].
+    pub fn run<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        (levels, ends): (impl Into<Source<'a, i8>>, impl Into<Source<'a, f32>>),
+        out: Slot<f32>,
+    ) -> Result<()> {
+        self.run_from(m, (levels.into(), ends.into()), None, out)
+    }
+
+    /// As [`Self::run`], with as many numbers added as there are results.
+    ///
+    /// # Errors
+    /// As [`IntegerSums::run`].
+    pub fn run_add<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        (levels, ends): (impl Into<Source<'a, i8>>, impl Into<Source<'a, f32>>),
+        residual: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        let x = (levels.into(), ends.into());
+        self.run_from(m, x, Some(residual.into()), out)
+    }
+
+    fn run_from<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        (levels, ends): (Source<'a, i8>, Source<'a, f32>),
+        residual: Option<Source<'a, f32>>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = (reader.read(levels)?, reader.read(ends)?);
+        let real = Real {
+            factors: reader.read(self.factors.into())?,
+            bias: self.bias.map(|bias| reader.read(bias.into())).transpose()?,
+            residual: residual.map(|x| reader.read(x)).transpose()?,
+            activation: self.activation,
+        };
+        let layer = self.sums.layer(&reader, x.0.len())?;
+        layer
+            .run(x, real, out, reader.parallel)
+            .map_err(at(self.sums.name))
+    }
+}
+
+/// The levels of examples of `each` numbers, and what they stand for: a scale and the level of 0.
+///
+/// # Errors
+/// As [`pair`].
+pub fn levels<'a>(
+    m: &'a mut Memory<'_>,
+    x: impl Into<Source<'a, f32>>,
+    each: usize,
+    (levels, ends): (Slot<i8>, Slot<f32>),
+) -> Result<()> {
+    let (reader, levels, ends) = m.write_with(levels, ends)?;
+    let x = reader.read(x.into())?;
+    dynamic::levels(x, each, (levels, ends), reader.parallel).map_err(at("levels"))
 }
 
 /// Sums or products of elements.

@@ -77,7 +77,8 @@ _TYPE = flags.DEFINE_enum_class(
     "weight_type",
     WeightType.FLOAT32,
     WeightType,
-    "what large weights are rounded to in the crate's file, which is a half or a quarter as large"
+    "what large weights are rounded to in the crate's file, which is a half or a quarter as large;"
+    " with int8, matmuls and convolutions multiply int8 numbers, unless --nointeger is given"
     " then; the model still computes in float32",
 )
 _PROFILE = flags.DEFINE_enum_class("profile", Profile.STD, Profile, "what the crate may use")
@@ -305,8 +306,10 @@ def _convert() -> int:
         )
         print(f"tf2rust: --binary_classification: {what}", file=sys.stderr)
     if result.rounding is not None and not _JSON.value:
-        what = f"{_TYPE.value} weights change outputs by up to {result.rounding:.1e} of the largest"
-        print(f"tf2rust: {what}; the file has {result.weight_file_bytes:,} bytes", file=sys.stderr)
+        largest, mean = result.rounding.largest, result.rounding.mean
+        what = f"{_TYPE.value} changes outputs by up to {largest:.1e} of the largest, {mean:.1e} on"
+        size = f"the file has {result.weight_file_bytes:,} bytes"
+        print(f"tf2rust: {what} average; {size}", file=sys.stderr)
     for note in () if _JSON.value else result.notes:
         print(f"tf2rust: note: {note}", file=sys.stderr)
     if out is not None:
@@ -321,7 +324,8 @@ def _convert() -> int:
             **explain.report(result.plan, result.weights),
             "weight_type": str(options.weight_type),
             "weight_file_bytes": result.weight_file_bytes,
-            "rounding": result.rounding,
+            "rounding": result.rounding and result.rounding.largest,
+            "rounding_mean": result.rounding and result.rounding.mean,
             "notes": list(result.notes),
             "files": list(files),
         }

@@ -28,6 +28,7 @@ _OPS = flags.DEFINE_multi_string("custom_op", [], "domain::Name=module.py of the
 _TYPE = flags.DEFINE_enum_class(
     "weight_type", WeightType.FLOAT32, WeightType, "what large weights are rounded to in the file"
 )
+_INTEGER = flags.DEFINE_bool("integer", True, "let products of int8 be in integer arithmetic")
 _SHAPE = flags.DEFINE_multi_string("input_shape", [], "dimensions that the model leaves open")
 _BATCH = flags.DEFINE_integer("batch", None, "the examples of every call", lower_bound=1)
 _STATE = flags.DEFINE_multi_string("state", [], "INPUT=OUTPUT that a step carries on")
@@ -62,6 +63,7 @@ def _main(_: Sequence[str]) -> int:
             allow_custom_code=_CODE.value,
             custom_objects=tuple(Path(p) for p in _OBJECTS.value),
             signature=_SIGNATURE.value,
+            integer=_INTEGER.value,
             custom_ops=parse_custom_ops(_OPS.value),
         ),
         features=Path(_FEATURES.value) if _FEATURES.value else None,

@@ -28,6 +28,7 @@ _LARGE = 100_000_000
 _ROUNDING = 1e-6
 _JUMPS = (ir.ArgExtreme, ir.Chosen, ir.Suppress, ir.TopK)
 _STEPS = (ir.Fn.CEIL, ir.Fn.FLOOR, ir.Fn.ROUND, ir.Fn.SIGN)
+_LEVELS = (ir.DynamicLevels, ir.Quantize)
 _PLACES = (ir.Gather, ir.Scatter, ir.Update)
 
 
@@ -141,6 +142,8 @@ def _jump(node: ir.Node, given: set[ir.Value]) -> bool:
     floats = any(v.dtype.numpy.kind == "f" and v not in given for v in node.present)
     if isinstance(op, ir.Unary):
         return floats and op.function.kind in _STEPS
+    if isinstance(op, _LEVELS):
+        return floats
     if isinstance(op, ir.Cast):
         return floats and node.output.dtype.numpy.kind != "f"
     return floats and isinstance(op, ir.Compare)

@@ -22,6 +22,7 @@ from converters.tf.ir.graph import Port as Port
 from converters.tf.ir.ops.control import *
 from converters.tf.ir.ops.conv import *
 from converters.tf.ir.ops.custom import *
+from converters.tf.ir.ops.dynamic import *
 from converters.tf.ir.ops.elementwise import *
 from converters.tf.ir.ops.functions import *
 from converters.tf.ir.ops.image import *

@@ -1,7 +1,7 @@
 """Weights rounded to numbers of fewer bits, so that a crate's file of them gets smaller.
 
-The model still computes in float32: `emit/stored.py` writes what is left of the rounded numbers and
-the crate reads them back bit for bit.
+What reads them still computes in float32: `emit/stored.py` writes what is left of the rounded
+numbers, and the crate reads them back bit for bit. `dynamic.py` is for products of int8.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _rounded(value: ir.Value, kind: WeightType) -> ir.Value:
     data = value.data
     if data is None or value.dtype is not ir.DType.F32:
         return value
-    if data.ndim < 2 or data.size < _LEAST_ELEMENTS:
+    if not is_large(data):
         return value
     if kind is WeightType.INT8:
         parts = as_bytes(data)
@@ -76,6 +76,11 @@ def _rounded(value: ir.Value, kind: WeightType) -> ir.Value:
     with np.errstate(over="ignore"):
         near = data.astype(np.float16).astype(np.float32)
     return replace(value, data=near) if np.isfinite(near).all() else value
+
+
+def is_large(data: ir.Array) -> bool:
+    """Returns whether weights are worth rounding: two or more axes, and many elements."""
+    return data.ndim >= 2 and data.size >= _LEAST_ELEMENTS
 
 
 def as_bytes(data: ir.Array) -> tuple[ir.Array, ir.Array] | None:

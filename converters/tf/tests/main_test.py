@@ -174,9 +174,11 @@ def test_rounded_weights(tmp_path: Path) -> None:
     assert sizes[2] < 0.7 * sizes[1]
     assert reports["float32"]["rounding"] is None
     assert 0 < reports["float16"]["rounding"] < 1e-3 < reports["int8"]["rounding"] < 3e-2
+    for report in (reports["float16"], reports["int8"]):
+        assert 0 < report["rounding_mean"] < report["rounding"]
     bare = ["--profile=no_std", "--path_to_save", tmp_path / "bare"]
     for flag in (
-        "--weight_type=int8",
+        "--weight_type=float16",
         "--weights=file",
         "--weights=bytes",
         "--binary_classification",
@@ -185,6 +187,11 @@ def test_rounded_weights(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert flag.split("=")[0] in done.stderr
         assert not (tmp_path / "bare").exists()
+    done = _run(*arguments, *bare, "--weight_type=int8", "--nointeger")
+    assert done.returncode == 2
+    done = _run(*arguments, *bare, "--weight_type=int8")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rounding"] == reports["int8"]["rounding"]
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,23 @@ def _above(b: Builder, x: ir.Value) -> ir.Value:
     return b.compare(ir.CompareKind.GT, b.unary(ir.Fn.EXP, x), limit)
 
 
+def _leveled(b: Builder, x: ir.Value) -> ir.Value:
+    levels = b.emit(ir.Quantize(0.1, 0), [b.unary(ir.Fn.EXP, x)], dtype=ir.DType.I8)
+    return b.emit(ir.Dequantize(0.1, 0), [levels], dtype=ir.DType.F32)
+
+
+def _ranged(b: Builder, x: ir.Value) -> ir.Value:
+    op = ir.DynamicLevels(1)
+    shapes = op.shapes([x.shape])
+    results = zip((ir.DType.I8, ir.DType.F32), shapes, strict=True)
+    return b.emit_many(op, [b.unary(ir.Fn.EXP, x)], list(results))[0]
+
+
 @pytest.mark.parametrize(
     ("body", "close", "apart"),
     [
+        (_leveled, [0.22314355, 0.1], [0.2, 0.1]),
+        (_ranged, [0.0, -0.93110585], [0.0, -0.934]),
         (_best, [0.5, 0.50000006], [0.5, 0.6]),
         (_truncated, [0.69314706, 0.1], [0.5, 0.6]),
         (_above, [0.7, 0.1], [0.8, 0.1]),

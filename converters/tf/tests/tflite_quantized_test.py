@@ -42,9 +42,11 @@ _FUSED = (0, 1, 2, 3)
 class Draw:
     """Random parts of a file of one operator."""
 
-    def __init__(self, seed: int) -> None:
-        """Begins a sequence of random numbers."""
+    def __init__(self, seed: int, kind: str = "int8") -> None:
+        """Begins a sequence of random numbers, for tensors of a type."""
         self.random = np.random.default_rng(seed)
+        self.kind = kind
+        self.least = int(np.iinfo(kind).min)
 
     def size(self, low: int, high: int) -> int:
         """Returns a number below `high`."""
@@ -56,30 +58,32 @@ class Draw:
 
     def zero(self) -> int:
         """Returns what stands for 0."""
-        return self.size(-128, 128)
+        return self.size(self.least, self.least + 256)
 
     def bytes(self, *shape: int) -> ir.Array:
-        """Returns int8 numbers."""
-        return self.random.integers(-128, 128, shape).astype(np.int8)
+        """Returns numbers of the type."""
+        return self.random.integers(self.least, self.least + 256, shape).astype(self.kind)
 
     def tensor(self, *shape: int, like: Tensor | None = None, scale: float = 0.0) -> Tensor:
-        """Returns a computed int8 tensor with a scale of its own, or that of another."""
+        """Returns a computed tensor with a scale of its own, or that of another."""
         if like is not None:
             return replace(like, shape=shape)
         return Tensor(
-            shape, "int8", scale=(scale or self.scale(),), zero=(self.zero(),), open=False
+            shape, self.kind, scale=(scale or self.scale(),), zero=(self.zero(),), open=False
         )
 
     def weights(self, kernel: ir.Array, axis: int, x: Tensor) -> list[Tensor]:
         """Returns a filter with one scale or several, and its bias."""
         channels = kernel.shape[axis]
-        count = channels if self.random.integers(2) else 1
+        unsigned = self.kind == "uint8"
+        count = channels if self.random.integers(2) and not unsigned else 1
         scales = tuple(self.scale(0.001) for _ in range(count))
         bias = self.random.integers(-3000, 3000, channels).astype(np.int32)
         own = tuple(float(np.float32(x.scale[0]) * np.float32(s)) for s in scales)
         zeros = (0,) * count
+        middle = (self.zero(),) if unsigned else zeros
         return [
-            constant(np.maximum(kernel, -127), scale=scales, zero=zeros, axis=axis),
+            constant(np.maximum(kernel, self.least + 1), scale=scales, zero=middle, axis=axis),
             constant(bias, scale=own, zero=zeros),
         ]
 
@@ -176,14 +180,16 @@ def _mean(d: Draw) -> Any:
 
 def _softmax(d: Draw) -> Any:
     x = d.tensor(d.size(1, 9), d.size(2, 200), scale=d.scale(0.01, 0.3))
-    y = replace(x, scale=(1 / 256,), zero=(-128,))
+    y = replace(x, scale=(1 / 256,), zero=(d.least,))
     return "SOFTMAX", [x], [y], _options("Softmax", beta=float(d.random.choice([1.0, 0.5])))
 
 
 def _function(kind: str, scale: float = 0.0, zero: int = 0) -> Any:
     def draw(d: Draw) -> Any:
         x = d.tensor(2, 300)
-        y = replace(x, scale=(scale,), zero=(zero,)) if scale else d.tensor(2, 300)
+        y = d.tensor(2, 300)
+        if scale:
+            y = replace(x, scale=(scale,), zero=(zero + d.least + 128,))
         options = _options("LeakyRelu", alpha=d.scale(0.05, 1.5)) if kind == "LEAKY_RELU" else None
         return kind, [x], [y], options
 
@@ -273,9 +279,9 @@ def _file(
     inputs = [-1 if t is None else next(places) for t in operands]
     taken = [i for i, t in enumerate(tensors) if t.data is None]
     first = len(tensors)
-    rows = Tensor((1, 2), "int8", scale=(0.1,), zero=(3,), open=False)
+    rows = Tensor((1, 2), d.kind, scale=(0.1,), zero=(3,), open=False)
     kernel, bias = d.weights(d.bytes(2, 2), 0, rows)
-    more = [rows, kernel, bias, replace(rows, zero=(-5,))]
+    more = [rows, kernel, bias, replace(rows, zero=(5,))]
     last = first + len(results)
     operators = [
         Operator(kind, inputs, list(range(first, last)), options),
@@ -300,8 +306,11 @@ def _same(path: Path, content: bytes, examples: int = 1) -> tuple[ir.Graph, Feat
         arrays: dict[str, ir.Array] = {}
         for port in graph.inputs:
             shape = ir.shape_at(port.value.shape, 1)
-            whole = port.value.dtype is ir.DType.I8
-            data = random.integers(-128, 128, shape) if whole else random.normal(size=shape) * 2
+            kind = port.value.dtype.numpy
+            data: ir.Array = random.normal(size=shape) * 2
+            if np.dtype(kind).kind in "iu":
+                least = np.iinfo(kind).min
+                data = random.integers(least, least + 256, shape)
             arrays[port.name] = data.astype(port.value.dtype.numpy)
         expected = interpreted(content, list(arrays.values()), reference=True)
         for results in (interpret(graph, arrays), loaded.predict(arrays)):
@@ -316,11 +325,12 @@ def _same(path: Path, content: bytes, examples: int = 1) -> tuple[ir.Graph, Feat
     return graph, Features(inputs, outputs)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("kind", sorted(_TESTED))
-def test_an_operator(kind: str, tmp_path: Path) -> None:
+def test_an_operator(kind: str, dtype: str, tmp_path: Path) -> None:
     served = 0
     for seed in range(_DRAWS):
-        d = Draw(seed)
+        d = Draw(seed, dtype)
         graph, _ = _same(tmp_path / "m.tflite", _file(d, *_TESTED[kind](d)))
         served += not {"Quantize", "Dequantize"} & set(ops(graph))
     assert served == _DRAWS
@@ -387,14 +397,17 @@ def content_of(model: keras.Model, kind: Any = None) -> bytes:
     return bytes(converter.convert())
 
 
-@pytest.mark.parametrize("kind", [tf.int8, None], ids=["whole", "real"])
+_PORTS = {tf.int8: ir.DType.I8, tf.uint8: ir.DType.U8, None: ir.DType.F32}
+
+
+@pytest.mark.parametrize("kind", list(_PORTS), ids=["whole", "unsigned", "real"])
 @pytest.mark.parametrize("make", [mlp, cnn, mobile], ids=lambda make: make.__name__)
 def test_models_and_their_crates(make: Any, kind: Any, tmp_path: Path) -> None:
-    name = f"{make.__name__}_{'whole' if kind else 'real'}"
+    name = f"{make.__name__}_{_PORTS[kind]}"
     graph, features = _same(tmp_path / f"{name}.tflite", content_of(make(), kind), examples=20)
     assert not {"Conv", "Dense"} & set(ops(graph))
     ports = {port.value.dtype for port in (*graph.inputs, *graph.outputs)}
-    assert ports == {ir.DType.I8 if kind else ir.DType.F32}
+    assert ports == {_PORTS[kind]}
     options = Options(name, f"{name}.tflite", runtime=RuntimeMode.CRATE, tolerance=0.0)
     files = emit_crate(graph, options, features, rustfmt())
     write(files, tmp_path / "crate")

@@ -29,19 +29,19 @@ impl Level {
     #[must_use]
     #[inline]
     pub fn is_here(self) -> bool {
-        match self {
-            // Where the target decides, its level is the only one, but for tests.
-            Self::Portable => {
-                cfg!(any(
-                    test,
-                    not(any(
-                        target_feature = "neon",
-                        target_feature = "relaxed-simd"
-                    ))
-                ))
+        // Tests have the portable bodies on every target.
+        (cfg!(test) && self == Self::Portable) || self.is_within(best())
+    }
+
+    /// Whether bodies of this level are compiled where `best` is the best one. A target that decides
+    /// about its level has that one alone.
+    #[inline]
+    const fn is_within(self, best: Self) -> bool {
+        match (best, self) {
+            (Self::Simd128 | Self::Neon, _) | (_, Self::Simd128 | Self::Neon) => {
+                self as u8 == best as u8
             }
-            Self::Simd128 | Self::Neon => self == best(),
-            Self::Avx2 | Self::Avx512 => self <= best(),
+            _ => self as u8 <= best as u8,
         }
     }
 
@@ -223,6 +223,30 @@ const fn is_amds() -> bool {
 #[cfg(not(all(feature = "std", target_arch = "x86_64")))]
 const fn intersects() -> bool {
     cfg!(target_feature = "avx512vp2intersect")
+}
+
+#[cfg(test)]
+mod alone {
+    use super::Level;
+
+    /// Also where a build takes a target's level away: then the portable one is what it has.
+    #[test]
+    fn a_level_is_within_itself_and_those_of_a_target_are_alone() {
+        for best in Level::ALL {
+            let within: Vec<_> = Level::ALL
+                .into_iter()
+                .filter(|l| l.is_within(best))
+                .collect();
+            let expected: &[Level] = match best {
+                Level::Portable => &[Level::Portable],
+                Level::Simd128 => &[Level::Simd128],
+                Level::Neon => &[Level::Neon],
+                Level::Avx2 => &[Level::Portable, Level::Avx2],
+                Level::Avx512 => &[Level::Portable, Level::Avx2, Level::Avx512],
+            };
+            assert_eq!(within, expected);
+        }
+    }
 }
 
 #[cfg(all(test, feature = "std", target_arch = "x86_64"))]

@@ -25,6 +25,8 @@ pub struct Depthwise<'a> {
     pub bias: &'a [i32],
     /// What stands for 0 in the input.
     pub zero: i8,
+    /// What stands for 0 in the filter, less which weights are multiplied.
+    pub filter_zero: i8,
     /// How sums become int8.
     pub scaling: Scaling<'a>,
 }
@@ -62,15 +64,22 @@ impl Depthwise<'_> {
         let dots = Dots::at(body::level());
         let deep = self.deep(x);
         for_each_chunk(parallel, out, chunk, &|start, out| {
-            if dots.deep(&deep, start / line, out) {
-                return;
+            let first = start / line;
+            if self.filter_zero != 0 {
+                dispatch(Lines::<true> {
+                    of: self,
+                    x,
+                    first,
+                    out,
+                });
+            } else if !dots.deep(&deep, first, out) {
+                dispatch(Lines::<false> {
+                    of: self,
+                    x,
+                    first,
+                    out,
+                });
             }
-            dispatch(Lines {
-                of: self,
-                x,
-                first: start / line,
-                out,
-            });
         });
         Ok(())
     }
@@ -104,15 +113,15 @@ impl Depthwise<'_> {
     }
 }
 
-/// Neighbouring lines of the output.
-struct Lines<'a> {
+/// Neighbouring lines of the output. Products of `WIDE` ones need more than 16 bits.
+struct Lines<'a, const WIDE: bool> {
     of: &'a Depthwise<'a>,
     x: &'a [i8],
     first: usize,
     out: &'a mut [i8],
 }
 
-impl Body for Lines<'_> {
+impl<const WIDE: bool> Body for Lines<'_, WIDE> {
     type Output = ();
 
     #[inline(always)]
@@ -126,7 +135,7 @@ impl Body for Lines<'_> {
             let (batch, y) = (number / sizes.y.output, number % sizes.y.output);
             let x = &self.x[batch * image..][..image];
             for (column, out) in out.chunks_mut(channels).enumerate() {
-                self.of.pixel(x, (y, column), out);
+                self.of.pixel::<WIDE>(x, (y, column), out);
             }
         }
     }
@@ -135,12 +144,27 @@ impl Body for Lines<'_> {
 impl Depthwise<'_> {
     /// Computes the channels of one pixel.
     #[inline(always)]
-    fn pixel(&self, image: &[i8], (line, column): (usize, usize), out: &mut [i8]) {
+    fn pixel<const WIDE: bool>(
+        &self,
+        image: &[i8],
+        (line, column): (usize, usize),
+        out: &mut [i8],
+    ) {
         let (channels, width) = (out.len(), self.sizes.x.input);
         let (taps_y, first_y) = self.sizes.y.taps(line);
         let (taps_x, first_x) = self.sizes.x.taps(column);
         let (step_y, step_x) = (self.sizes.y.dilation, self.sizes.x.dilation);
         let zero = i16::from(self.zero);
+        let middle = i16::from(self.filter_zero);
+        let multiply = |x: i8, w: i8| {
+            let x = i16::from(x) - zero;
+            if WIDE {
+                i32::from(x) * i32::from(i16::from(w) - middle)
+            } else {
+                // A product is at most 255 * 128, which 16 bits hold.
+                i32::from(x * i16::from(w))
+            }
+        };
         let mut from = 0;
         while from < channels {
             let count = LANES.min(channels - from);
@@ -152,18 +176,15 @@ impl Depthwise<'_> {
                     let at = (row + first_x + j * step_x) * channels + from;
                     let tap = (tap_y * self.sizes.x.size + tap_x) * channels + from;
                     let (x, w) = (&image[at..at + count], &self.filter[tap..tap + count]);
-                    // A product is at most 255 * 128, which 16 bits hold.
                     match (x.first_chunk::<LANES>(), w.first_chunk::<LANES>()) {
                         (Some(x), Some(w)) => {
                             for c in 0..LANES {
-                                let product = (i16::from(x[c]) - zero) * i16::from(w[c]);
-                                sums[c] = sums[c].wrapping_add(i32::from(product));
+                                sums[c] = sums[c].wrapping_add(multiply(x[c], w[c]));
                             }
                         }
                         _ => {
                             for (c, sum) in sums[..count].iter_mut().enumerate() {
-                                let product = (i16::from(x[c]) - zero) * i16::from(w[c]);
-                                *sum = sum.wrapping_add(i32::from(product));
+                                *sum = sum.wrapping_add(multiply(x[c], w[c]));
                             }
                         }
                     }

@@ -6,11 +6,13 @@
 pub mod cast;
 pub mod conv;
 pub mod depthwise;
+pub mod dynamic;
 pub mod pair;
 pub mod pool;
 pub mod softmax;
 #[cfg(test)]
 mod tests;
+mod tiles;
 
 use crate::base::error::{Error, Result};
 use crate::simd::dots::{Ends, Rounding};

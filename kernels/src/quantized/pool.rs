@@ -19,6 +19,8 @@ pub enum Kind {
     Max,
     /// The mean of those that are not padding, rounded to the nearest, ties away from zero.
     Average,
+    /// The same with ties up, as of numbers that are not negative.
+    AverageUp,
 }
 
 /// A pool of `[batch, y.input, x.input, channels]` to `[batch, y.output, x.output, channels]`.
@@ -92,7 +94,7 @@ impl Pool {
                             .iter_mut()
                             .zip(x)
                             .for_each(|(most, &x)| *most = (*most).max(i32::from(x))),
-                        Kind::Average => found
+                        Kind::Average | Kind::AverageUp => found
                             .iter_mut()
                             .zip(x)
                             .for_each(|(sum, &x)| *sum = sum.wrapping_add(i32::from(x))),
@@ -104,6 +106,7 @@ impl Pool {
                 let x = match self.kind {
                     Kind::Max => x,
                     Kind::Average => divided(x, count as i32),
+                    Kind::AverageUp => (x + count as i32 / 2).div_euclid(count as i32),
                 };
                 *out = x.max(low).min(high) as i8;
             }

@@ -17,7 +17,7 @@ fn numbers(values: &[i8], zero: i8) -> Numbers<'_> {
 }
 
 /// Integers that depend on the seed alone.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -28,11 +28,11 @@ impl Random {
         self.0 >> 33
     }
 
-    fn below(&mut self, end: i64) -> i64 {
+    pub(super) fn below(&mut self, end: i64) -> i64 {
         self.next().cast_signed() % end
     }
 
-    fn bytes(&mut self, len: usize) -> Vec<i8> {
+    pub(super) fn bytes(&mut self, len: usize) -> Vec<i8> {
         (0..len).map(|_| (self.below(256) - 128) as i8).collect()
     }
 
@@ -90,7 +90,9 @@ fn rescaled(of: &Scaling<'_>, sum: i32, channel: usize) -> i8 {
 
 /// Runs with every level and with all instructions that multiply, alone and with threads, and
 /// returns what all of them give.
-fn same(run: impl Fn(&dyn Parallel) -> Vec<i8>) -> Vec<i8> {
+pub(super) fn same<T: PartialEq + core::fmt::Debug>(
+    run: impl Fn(&dyn Parallel) -> Vec<T>,
+) -> Vec<T> {
     let [first, others @ ..] = results(|| run(&Serial));
     for other in others.into_iter().chain([run(&Interleaved)]) {
         assert_eq!(other, first);
@@ -142,7 +144,12 @@ fn factors_round_once_or_after_each_step() {
     );
 }
 
-fn sizes(random: &mut Random, channels: (usize, usize), taps: usize, groups: usize) -> Sizes {
+pub(super) fn sizes(
+    random: &mut Random,
+    channels: (usize, usize),
+    taps: usize,
+    groups: usize,
+) -> Sizes {
     let mut axis = || {
         let dilation = 1 + random.below(2) as usize;
         let input = 1 + random.below(9) as usize + (taps - 1) * dilation;
@@ -161,7 +168,7 @@ fn sizes(random: &mut Random, channels: (usize, usize), taps: usize, groups: usi
 }
 
 /// The sum of `f(place in the input, tap)` over the taps inside of an image.
-fn over(
+pub(super) fn over(
     sizes: &Sizes,
     (image, line, column): (usize, usize, usize),
     mut f: impl FnMut(Option<usize>, usize),
@@ -182,6 +189,21 @@ fn over(
     }
 }
 
+/// A filter as products read it, and the sum of each channel's weights, for whole blocks.
+pub(super) fn packed(kernel: &[i8], outputs: usize) -> (Vec<i8>, Vec<i32>) {
+    let window = kernel.len() / outputs;
+    let (groups, blocks) = (window.div_ceil(4), outputs.div_ceil(16));
+    let mut filter = vec![0; blocks * groups * 64];
+    let mut totals = vec![0; blocks * 16];
+    for output in 0..outputs {
+        for (k, &w) in kernel[output * window..][..window].iter().enumerate() {
+            filter[((output / 16 * groups + k / 4) * 16 + output % 16) * 4 + k % 4] = w;
+            totals[output] += i32::from(w);
+        }
+    }
+    (filter, totals)
+}
+
 #[test]
 fn convolutions_are_sums_of_products() {
     let mut random = Random(2);
@@ -199,23 +221,20 @@ fn convolutions_are_sums_of_products() {
     // With shifts to the right alone, and among others.
     let shifts = [(-12, -5), (-25, 3)];
     let cases = shifts.map(|shifts| cases.map(|case| (case, shifts)));
-    for ((inputs, outputs, taps), shifts) in cases.into_iter().flatten() {
+    for (i, ((inputs, outputs, taps), shifts)) in cases.into_iter().flatten().enumerate() {
+        let filter_zero = [0, -128, 97][i % 3];
         let sizes = sizes(&mut random, (inputs, outputs), taps, 1);
         let window = taps * taps * inputs;
-        let (groups, blocks) = (window.div_ceil(4), outputs.div_ceil(16));
+        let blocks = outputs.div_ceil(16);
         let x = random.bytes(sizes.input_len());
         let kernel = random.bytes(outputs * window);
         let own_bias = random.numbers(outputs, -5000, 5000);
         let zero = random.bytes(1)[0];
-        let mut filter = vec![0; blocks * groups * 64];
-        let mut bias = vec![0; blocks * 16];
-        for output in 0..outputs {
-            let weights = &kernel[output * window..][..window];
-            for (k, &w) in weights.iter().enumerate() {
-                filter[((output / 16 * groups + k / 4) * 16 + output % 16) * 4 + k % 4] = w;
-            }
-            let total: i32 = weights.iter().map(|&w| i32::from(w)).sum();
-            bias[output] = own_bias[output] - (i32::from(zero) + OFFSET) * total;
+        let (filter, totals) = packed(&kernel, outputs);
+        let mut bias = vec![0; totals.len()];
+        for (output, own) in own_bias.iter().enumerate() {
+            let total = totals[output] - i32::from(filter_zero) * window as i32;
+            bias[output] = own - (i32::from(zero) + OFFSET) * total;
         }
         let multiplier = random.numbers(blocks * 16, 1 << 30, (1 << 31) - 1);
         let shift = random.numbers(blocks * 16, shifts.0, shifts.1);
@@ -231,6 +250,7 @@ fn convolutions_are_sums_of_products() {
                 filter: &filter,
                 bias: &bias,
                 zero,
+                filter_zero,
                 scaling,
             };
             let found = same(|parallel| {
@@ -246,7 +266,8 @@ fn convolutions_are_sums_of_products() {
                 over(&sizes, place, |at, tap| {
                     for c in 0..at.map_or(0, |_| inputs) {
                         let w = kernel[output * window + tap * inputs + c];
-                        sum += i32::from(w) * (i32::from(x[at.unwrap() + c]) - i32::from(zero));
+                        let w = i32::from(w) - i32::from(filter_zero);
+                        sum += w * (i32::from(x[at.unwrap() + c]) - i32::from(zero));
                     }
                 });
                 assert_eq!(
@@ -265,7 +286,8 @@ fn depthwise_convolutions_are_sums_of_products() {
     let cases = [(1, 1), (3, 3), (32, 3), (75, 3), (40, 5), (64, 2), (5, 6)];
     let shifts = [(-10, -4), (-25, 3)];
     let cases = shifts.map(|shifts| cases.map(|case| (case, shifts)));
-    for ((channels, taps), shifts) in cases.into_iter().flatten() {
+    for (i, ((channels, taps), shifts)) in cases.into_iter().flatten().enumerate() {
+        let filter_zero = [0, 0, 0, -128, 97][i % 5];
         let sizes = sizes(&mut random, (channels, channels), taps, channels);
         let x = random.bytes(sizes.input_len());
         let filter = random.bytes(taps * taps * channels);
@@ -285,6 +307,7 @@ fn depthwise_convolutions_are_sums_of_products() {
                 filter: &filter,
                 bias: &bias,
                 zero,
+                filter_zero,
                 scaling,
             };
             let found = same(|parallel| {
@@ -299,7 +322,7 @@ fn depthwise_convolutions_are_sums_of_products() {
                 let mut sum = bias[c];
                 over(&sizes, place, |at, tap| {
                     if let Some(at) = at {
-                        let w = i32::from(filter[tap * channels + c]);
+                        let w = i32::from(filter[tap * channels + c]) - i32::from(filter_zero);
                         sum += w * (i32::from(x[at + c]) - i32::from(zero));
                     }
                 });
@@ -330,6 +353,7 @@ fn products_of_the_least_numbers_do_not_overflow() {
             filter: &vec![-128; 9 * channels],
             bias: &vec![0; channels],
             zero: 0,
+            filter_zero: 0,
             scaling: Scaling {
                 multiplier: &vec![1 << 30; channels],
                 shift: &vec![-11; channels],
@@ -423,7 +447,7 @@ fn pools_see_what_is_inside() {
             *axis = Window::new(axis.input, taps, axis.stride, 1, Padding::Same).unwrap();
         }
         let x = random.bytes(sizes.input_len());
-        for kind in [Kind::Max, Kind::Average] {
+        for kind in [Kind::Max, Kind::Average, Kind::AverageUp] {
             let range = random.range();
             let pool = Pool {
                 kind,
@@ -447,6 +471,11 @@ fn pools_see_what_is_inside() {
                 over(&sizes, place, |at, _| seen.extend(at.map(|at| x[at + c])));
                 let expected = match kind {
                     Kind::Max => i64::from(*seen.iter().max().unwrap()),
+                    Kind::AverageUp => {
+                        let sum: i64 = seen.iter().map(|&x| i64::from(x) + 128).sum();
+                        let count = seen.len() as i64;
+                        (sum + count / 2) / count - 128
+                    }
                     Kind::Average => {
                         let sum: f64 = seen.iter().map(|&x| f64::from(x)).sum();
                         (sum / seen.len() as f64).round() as i64
@@ -562,6 +591,7 @@ fn lengths_and_shifts_are_checked() {
             filter: &vec![0; filter],
             bias: &[0; 16],
             zero: 0,
+            filter_zero: 0,
             scaling,
         };
         conv.run(&[0; 4], &mut vec![0; out], &Serial)

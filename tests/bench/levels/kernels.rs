@@ -281,6 +281,7 @@ fn int8_conv(
         filter: &filter,
         bias: &factors[2],
         zero: -5,
+        filter_zero: 0,
         scaling: scaling(&factors, rescaling),
     };
     let (x, mut y) = (bytes(sizes.input_len()), vec![0; sizes.output_len()]);
@@ -307,6 +308,7 @@ fn int8_depthwise(size: usize, calls: usize) -> Result<f32> {
         filter: &filter,
         bias: &factors[2],
         zero: -5,
+        filter_zero: 0,
         scaling: scaling(&factors, Rescaling::Twice),
     };
     let (x, mut y) = (bytes(sizes.input_len()), vec![0; sizes.output_len()]);

@@ -57,6 +57,7 @@ def _filtered(c: Context, step: Step, kind: str, outputs: int, words: str) -> li
         "geometry": geometry,
         "filter": c.tensor(kernel),
         "zero": op.zero,
+        "filter_zero": op.filter_zero,
         "scale": scale,
     }
     doc = shapes_text(node, words)
@@ -110,7 +111,7 @@ def _pool(c: Context, step: Step) -> list[Code]:
         axis(size, taps, stride, 1, pad)
         for size, taps, stride, pad in zip(spatial, op.size, op.strides, op.padding, strict=True)
     ]
-    kind = f"quantized::Kind::{str(op.kind).capitalize()}"
+    kind = f"quantized::Kind::{''.join(part.capitalize() for part in op.kind.split('_'))}"
     rest = (channels, op.low, op.high)
     out = c.result(node, "pool")
     return [call("quantized::pool", kind, axes, rest, c.source(node.input), out)]

@@ -131,7 +131,7 @@ def offset_bias(kernel: Array, bias: Array, zero: int) -> Array:
     """Returns the bias of sums of `filter * (x + OFFSET)`.
 
     Args:
-        kernel: `[outputs, height, width, inputs]`, int8.
+        kernel: `[outputs, height, width, inputs]`, whole numbers.
         bias: That of sums of `filter * (x - zero)`: a whole number for each output.
         zero: What stands for 0 in `x`.
     """
@@ -158,7 +158,8 @@ class QuantizedConv(Op):
     """A convolution: (x i8 [batch, H, W, I], filter i8, bias, multiplier, shift i32) -> i8.
 
     The filter is `packed`, the other operands are `spread`. The bias belongs to sums of
-    `filter * (x + OFFSET)`: that of the model less `(zero + OFFSET)` times the channel's weights.
+    `(filter - filter_zero) * (x + OFFSET)`: that of the model less `(zero + OFFSET)` times the
+    channel's weights, each less `filter_zero`.
 
     Attributes:
         taps: Height and width of the filter.
@@ -171,6 +172,7 @@ class QuantizedConv(Op):
         out_zero: What stands for 0 in the result.
         low: The least of the result.
         high: The most of the result.
+        filter_zero: What stands for 0 in the filter, less which weights are multiplied.
     """
 
     taps: tuple[int, int]
@@ -183,6 +185,7 @@ class QuantizedConv(Op):
     out_zero: int
     low: int
     high: int
+    filter_zero: int = 0
 
     def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:
         """Returns `[batch, *stops, outputs]`."""
@@ -192,14 +195,15 @@ class QuantizedConv(Op):
     def meaning(self, x: Operands, shape: tuple[int, ...]) -> list[Array]:
         """Returns sums of products, scaled."""
         data, kernel, bias, multiplier, shift = x.every()
-        kernel = unpacked(kernel, self.outputs, (*self.taps, data.shape[-1]))
+        kernel = unpacked(kernel, self.outputs, (*self.taps, data.shape[-1])).astype(np.float64)
+        kernel = kernel - self.filter_zero
         widened = np.pad(data, window_padding(self.padding), constant_values=self.zero)
         wide = widened.astype(np.float64) + OFFSET
         total = np.zeros((*shape[:-1], self.outputs))
         for tap in taps(self.taps):
             part = wide[at_tap(tap, shape[1:-1], self.strides, self.dilations)]
             # Products of eight bits, fewer than 2^37 of them: float64 has them exactly.
-            total += part @ kernel[:, tap[0], tap[1]].T.astype(np.float64)
+            total += part @ kernel[:, tap[0], tap[1]].T
         sums = total.astype(np.int64) + bias[: self.outputs]
         ends = (multiplier[: self.outputs], shift[: self.outputs])
         found = self.rescaling.of(sums, *ends)
@@ -229,6 +233,7 @@ class QuantizedDepthwise(Op):
     out_zero: int
     low: int
     high: int
+    filter_zero: int = 0
 
     def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:
         """Returns `[batch, *stops, C]`."""
@@ -243,7 +248,7 @@ class QuantizedDepthwise(Op):
         sums = np.zeros(shape, np.int64) + bias
         for tap in taps(self.taps):
             part = wide[at_tap(tap, shape[1:-1], self.strides, self.dilations)]
-            sums += part * kernel[tap[0], tap[1]].astype(np.int64)
+            sums += part * (kernel[tap[0], tap[1]].astype(np.int64) - self.filter_zero)
         found = self.rescaling.of(sums, multiplier, shift)
         return [np.clip(found + self.out_zero, self.low, self.high)]
 
@@ -315,13 +320,14 @@ class QuantizedPoolKind(StrEnum):
 
     MAX = "max"
     AVERAGE = "average"  # of the elements inside the input, not of the padding
+    AVERAGE_UP = "average_up"  # the same with ties up
 
 
 @dataclass(frozen=True)
 class QuantizedPool(Op):
     """Pools over two axes: (x i8 [batch, H, W, C]) -> i8 of the same scale.
 
-    A mean is rounded to the nearest, ties away from zero.
+    A mean is rounded to the nearest, ties away from zero unless the kind says up.
     """
 
     kind: QuantizedPoolKind
@@ -349,7 +355,9 @@ class QuantizedPool(Op):
             found = np.max([wide[p] for p in places], axis=0)
         else:
             count = np.sum([inside[p] for p in places], axis=0)
-            found = divided(np.sum([wide[p] for p in places], axis=0), count)
+            total = np.sum([wide[p] for p in places], axis=0)
+            up = self.kind is QuantizedPoolKind.AVERAGE_UP
+            found = (total + count // 2) // count if up else divided(total, count)
         return [np.clip(found, self.low, self.high)]
 
 

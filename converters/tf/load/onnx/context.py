@@ -88,6 +88,9 @@ class Session(Protocol):
     def typed(self, op: Op, operands: Sequence[Any], dtype: DType) -> Any:
         """Returns what an op of the typed graph gives, which TensorFlow has no counterpart of."""
 
+    def typed_all(self, op: Op, operands: Sequence[Any], dtypes: Sequence[DType]) -> list[Any]:
+        """As `typed`, of an op with a result for each of the element types."""
+
     def body(self, graph: Graph, args: Sequence[Value]) -> list[Value]:
         """Replays a graph inside of a node; it sees what the node's graph has."""
 

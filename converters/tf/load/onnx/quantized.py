@@ -7,14 +7,14 @@ rounds them to. Layers compute in whole numbers where they can (`whole.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Batch
 from converters.tf.ir.symbolic import product
-from converters.tf.load.onnx import narrow, whole
+from converters.tf.load.onnx import dynamic, narrow, whole
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed, reshaped
 from converters.tf.load.onnx.file import dtype_of
 from converters.tf.load.onnx.norms import gemm, mat_mul
@@ -26,6 +26,7 @@ from converters.tf.load.saved_model.replay import Refused
 _MICROSOFT = "com.microsoft."
 _LEVELS = (np.int8, np.uint8, np.int16, np.uint16)
 Function = Callable[..., Any]
+_T = TypeVar("_T")
 
 
 def _spread(ctx: Context, index: int, x: Value) -> Value:
@@ -55,7 +56,7 @@ def _shaped(ctx: Context, value: Value, shape: tuple[int, ...]) -> Value:
     return ctx.inner(value).reshape(0, shape)
 
 
-def _served(ctx: Context, layer: Callable[[Context], Tensor]) -> Tensor | None:
+def _served(ctx: Context, layer: Callable[[Context], _T]) -> _T | None:
     """Returns a layer in whole numbers, if its place and its operands allow it."""
     if not ctx.session.whole:
         return None
@@ -241,6 +242,8 @@ def _scaled(ctx: Context, y: Tensor, place: tuple[int, ...]) -> Tensor:
 
 
 def _conv_integer(ctx: Context) -> Result:
+    if found := _served(ctx, dynamic.conv):
+        return found
     y = ctx.tensor(conv(ctx.inner(_whole(ctx, 0, 2), _whole(ctx, 1, 3, 0))))
     y.levels = "int32"
     return y
@@ -258,12 +261,16 @@ def _mat_mul(ctx: Context) -> Result:
 
 
 def _mat_mul_integer(ctx: Context) -> Result:
+    if found := _served(ctx, dynamic.mat_mul):
+        return found
     y = _product(ctx, _whole(ctx, 0, 2), _whole(ctx, 1, 3, ctx.rank(1) - 1))
     y.levels = "int32"
     return y
 
 
 def _mat_mul_to_float(ctx: Context) -> Result:
+    if found := _served(ctx, dynamic.mat_mul_to_float):
+        return found
     y = _product(ctx, _whole(ctx, 0, 4), _whole(ctx, 1, 5, ctx.rank(1) - 1))
     values = [y, ctx.value(2), ctx.value(3), *([ctx.value(6)] if ctx.has(6) else [])]
     return ctx.combined(lambda v, a, b, *bias: sum(bias, start=v * (a * b)), values)
@@ -355,6 +362,8 @@ def _dynamic(ctx: Context) -> list[Tensor]:
     ONNX takes the range of the whole batch, so that examples depend on each other; with one example
     both are the same.
     """
+    if served := _served(ctx, dynamic.levels):
+        return served
     order = ctx.order(0)
     x, shape = ctx.form(0, order), [ctx.shape(0)[axis] for axis in order]
     first = shape[0] if shape else 1

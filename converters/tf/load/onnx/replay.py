@@ -203,13 +203,18 @@ class Nodes:
 
     def typed(self, op: Op, operands: Sequence[Any], dtype: DType) -> Any:
         """Returns what an op of the typed graph gives, which TensorFlow has no counterpart of."""
-        if tf.executing_eagerly():
-            arrays = Operands([np.asarray(operand.numpy()) for operand in operands])
-            (shape,) = op.shapes([tuple(operand.shape) for operand in operands]) or ((),)
-            return tf.constant(
-                np.asarray(op.meaning(arrays, ir.shape_at(shape, 1))[0], dtype.numpy)
-            )
-        return self.replay.typed(op, operands, dtype)
+        (found,) = self.typed_all(op, operands, [dtype])
+        return found
+
+    def typed_all(self, op: Op, operands: Sequence[Any], dtypes: Sequence[DType]) -> list[Any]:
+        """As `typed`, of an op with a result for each of the element types."""
+        if not tf.executing_eagerly():
+            return self.replay.typed_all(op, operands, dtypes)
+        arrays = Operands([np.asarray(operand.numpy()) for operand in operands])
+        shapes = op.shapes([tuple(operand.shape) for operand in operands]) or ((),)
+        results = op.meaning(arrays, ir.shape_at(shapes[0], 1))
+        pairs = zip(results, dtypes, strict=True)
+        return [tf.constant(np.asarray(data, dtype.numpy)) for data, dtype in pairs]
 
     def symbol(self, symbol: Symbol) -> Any:
         """Returns dimensions as a tensor of TensorFlow."""

@@ -133,8 +133,13 @@ def _output(nodes: Nodes, result: Any) -> Any:
     """Returns an output in ONNX's order."""
     if isinstance(result, Texts):
         raise UnsupportedError(Problem("output", "it is text"))
+    if isinstance(result, Tensor) and result.levels:
+        whole = result.whole
+        if whole is not None and whole.dtype == result.levels != "int8":
+            return whole.form()
+        return tf.cast(result.form(), result.levels)
     if isinstance(result, Tensor):
-        return tf.cast(result.form(), result.levels) if result.levels else result.form()
+        return result.form()
     if isinstance(result, Symbol):
         return nodes.symbol(result)
     if isinstance(result, Numbered):

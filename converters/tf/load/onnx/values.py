@@ -38,7 +38,9 @@ class Tensor:
         unrolled: What a matrix was before its axes but the first became one; for dense layers.
         levels: The type of the quantized numbers that it holds, which are float32 here; else
             nothing.
-        whole: The same numbers as int8, less 128 if their type is uint8, if somebody made them.
+        whole: The same numbers as int8, less 128 if their type is uint8, or as int32, if somebody
+            made them.
+        ends: Of a scale or level of 0 that is one of each example: TensorFlow's tensor of both.
     """
 
     shape: Shape
@@ -46,6 +48,7 @@ class Tensor:
     unrolled: Tensor | None = None
     levels: str = ""
     whole: Tensor | None = None
+    ends: Any = None
 
     @property
     def rank(self) -> int:

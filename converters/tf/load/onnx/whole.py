@@ -21,10 +21,10 @@ from converters.tf.load.onnx.values import Known, Order, Tensor, last, stated
 from converters.tf.load.onnx.windows import window_of
 
 _T = TypeVar("_T")
-_LEVELS = ("int8", "uint8")
+LEVELS = ("int8", "uint8")
 _I8, _F32 = ir.DType.I8, ir.DType.F32
 # Filters of more groups would be mostly zeros.
-_MOST_GROUPS = 8
+MOST_GROUPS = 8
 
 
 class NotServed(Exception):  # noqa: N818 - it names a finding, not a failure of the program
@@ -52,28 +52,42 @@ class Layer:
     out_zero: int
 
 
-def _shift(kind: str) -> int:
-    """Returns what makes levels int8."""
-    if kind not in _LEVELS:
+def shift(kind: str) -> int:
+    """Returns what makes levels int8.
+
+    Raises:
+        NotServed: They are of another type.
+    """
+    if kind not in LEVELS:
         raise NotServed
     return -OFFSET if kind == "uint8" else 0
 
 
-def _kind(ctx: Context, index: int) -> str:
+def kind_of(ctx: Context, index: int) -> str:
+    """Returns the type of an operand, that of levels where float32 stands for them."""
     value = ctx.value(index)
     return (value.levels if isinstance(value, Tensor) else "") or str(value.dtype)
 
 
-def _constant(ctx: Context, index: int) -> Array:
+def constant(ctx: Context, index: int) -> Array:
+    """Returns the elements of an operand.
+
+    Raises:
+        NotServed: It is not a constant.
+    """
     value = ctx.value(index)
     if not isinstance(value, Known):
         raise NotServed
     return value.data
 
 
-def _number(ctx: Context, index: int) -> Array:
-    """Returns an operand that is one number."""
-    data = _constant(ctx, index).reshape(-1)
+def number(ctx: Context, index: int) -> Array:
+    """Returns an operand that is one number.
+
+    Raises:
+        NotServed: It is not.
+    """
+    data = constant(ctx, index).reshape(-1)
     if data.size != 1:
         raise NotServed
     return np.asarray(data[0])
@@ -81,8 +95,8 @@ def _number(ctx: Context, index: int) -> Array:
 
 def _zero(ctx: Context, index: int) -> tuple[str, int]:
     """Returns the type of levels, and what stands for 0 as int8."""
-    kind = _kind(ctx, index)
-    return kind, int(_number(ctx, index)) + _shift(kind)
+    kind = kind_of(ctx, index)
+    return kind, int(number(ctx, index)) + shift(kind)
 
 
 def _layer(
@@ -98,21 +112,21 @@ def _layer(
         alpha: A factor of the product, if there is one.
     """
     outputs = kernel.shape[0]
-    middle = _constant(ctx, 5).astype(np.int64).reshape(-1) if ctx.has(5) else np.zeros(1, np.int64)
-    scales = _constant(ctx, 4).astype(np.float32).reshape(-1)
+    middle = constant(ctx, 5).astype(np.int64).reshape(-1) if ctx.has(5) else np.zeros(1, np.int64)
+    scales = constant(ctx, 4).astype(np.float32).reshape(-1)
     if middle.size not in (1, outputs) or scales.size not in (1, outputs):
         raise NotServed
     whole = kernel.astype(np.int64) - middle.reshape(-1, *(1,) * (kernel.ndim - 1))
-    if kernel.dtype.name not in _LEVELS or np.any(whole < -128) or np.any(whole > 127):
+    if kernel.dtype.name not in LEVELS or np.any(whole < -128) or np.any(whole > 127):
         raise NotServed
     own = np.zeros(outputs, np.int64)
     if ctx.has(bias):
-        own = _constant(ctx, bias).astype(np.int64).reshape(-1)
+        own = constant(ctx, bias).astype(np.int64).reshape(-1)
         if own.size != outputs:
             raise NotServed
-    scale = np.float32(_number(ctx, 1))
+    scale = np.float32(number(ctx, 1))
     first = scale if alpha is None else np.float32(alpha * scale)
-    factors = first * scales / np.float32(_number(ctx, ends[0]))
+    factors = first * scales / np.float32(number(ctx, ends[0]))
     _, zero = _zero(ctx, 2)
     kind, out_zero = _zero(ctx, ends[1])
     if not np.all(np.isfinite(factors)):
@@ -121,23 +135,28 @@ def _layer(
     return Layer(whole.astype(np.int8), own, factors, zero, kind, out_zero)
 
 
-def _input(ctx: Context, order: Order) -> Tensor:
-    """Returns operand 0 as int8 with its axes in an order."""
+def levels(ctx: Context, order: Order) -> Tensor:
+    """Returns operand 0 as int8 with its axes in an order.
+
+    Raises:
+        NotServed: It is not one of levels.
+    """
     value = ctx.value(0)
     if not isinstance(value, Tensor):
         raise NotServed
+    zero = shift(value.levels)
     if value.whole is None:
-        op = ir.Quantize(1.0, _shift(value.levels))
+        op = ir.Quantize(1.0, zero)
         value.whole = ctx.result(
             ctx.session.typed(op, [value.form(order)], _I8), order, value.shape
         )
     return value.whole
 
 
-def _result(ctx: Context, found: Tensor, kind: str) -> Tensor:
+def result(ctx: Context, found: Tensor, kind: str) -> Tensor:
     """Returns levels of which the whole numbers are known."""
     order = found.home
-    real = ctx.session.typed(ir.Dequantize(1.0, _shift(kind)), [found.form(order)], _F32)
+    real = ctx.session.typed(ir.Dequantize(1.0, shift(kind)), [found.form(order)], _F32)
     result = ctx.result(real, order, found.shape)
     result.levels, result.whole = kind, found
     return result
@@ -164,15 +183,15 @@ def conv(ctx: Context) -> Tensor:
     Raises:
         NotServed: Its operands have another form.
     """
-    if ctx.rank(0) != 4 or _constant(ctx, 3).ndim != 4:
+    if ctx.rank(0) != 4 or constant(ctx, 3).ndim != 4:
         raise NotServed
-    layer = _layer(ctx, _constant(ctx, 3).transpose(0, 2, 3, 1), 8, (6, 7))
+    layer = _layer(ctx, constant(ctx, 3).transpose(0, 2, 3, 1), 8, (6, 7))
     outputs, *size, inputs = layer.kernel.shape
     window = window_of(ctx, size)
     groups, channels = int(ctx.attr("group", 1)), inputs * int(ctx.attr("group", 1))
     if ctx.sizes(0)[0] != channels or outputs % groups or window.size != tuple(size):
         raise NotServed
-    x = _input(ctx, last(4)).form(last(4))
+    x = levels(ctx, last(4)).form(last(4))
     if None in x.shape.as_list()[1:]:
         raise NotServed
     place = (
@@ -187,7 +206,7 @@ def conv(ctx: Context) -> Tensor:
         op = ir.QuantizedDepthwise(*place, ir.Rescaling.REAL, *zeros, *ends)
         kernel = np.ascontiguousarray(layer.kernel[..., 0].transpose(1, 2, 0))
         operands = _operands(ctx, kernel, layer.bias, layer.factors)
-    elif groups <= _MOST_GROUPS:
+    elif groups <= MOST_GROUPS:
         op = ir.QuantizedConv(*place, outputs, ir.Rescaling.REAL, *zeros, *ends)
         operands = _dense(ctx, layer, ungrouped(layer.kernel, groups))
     else:
@@ -195,7 +214,7 @@ def conv(ctx: Context) -> Tensor:
     order = last(4)
     shape = (ctx.shape(0)[0], outputs, *window.outputs)
     found = ctx.result(ctx.session.typed(op, [x, *operands], _I8), order, shape)
-    return _result(ctx, found, layer.kind)
+    return result(ctx, found, layer.kind)
 
 
 def _dense(ctx: Context, layer: Layer, kernel: Array) -> list[Array]:
@@ -215,8 +234,8 @@ def real(ctx: Context) -> Tensor:
     value = ctx.value(0)
     if not isinstance(value, Tensor) or value.whole is None:
         raise NotServed
-    zero = int(_number(ctx, 2)) if ctx.has(2) else 0
-    op = ir.Dequantize(float(np.float32(_number(ctx, 1))), zero + _shift(value.levels))
+    zero = int(number(ctx, 2)) if ctx.has(2) else 0
+    op = ir.Dequantize(float(np.float32(number(ctx, 1))), zero + shift(value.levels))
     order = value.whole.home
     found = ctx.session.typed(op, [value.whole.form(order)], _F32)
     return ctx.result(found, order, value.shape)
@@ -228,7 +247,7 @@ def mat_mul(ctx: Context) -> Tensor:
     Raises:
         NotServed: Its operands have another form.
     """
-    kernel = _constant(ctx, 3)
+    kernel = constant(ctx, 3)
     if kernel.ndim != 2:
         raise NotServed
     return _rows(ctx, _layer(ctx, kernel.T, 8, (6, 7)))
@@ -240,7 +259,7 @@ def gemm(ctx: Context) -> Tensor:
     Raises:
         NotServed: Its operands have another form.
     """
-    kernel = _constant(ctx, 3)
+    kernel = constant(ctx, 3)
     if not (ctx.has(7) and ctx.has(8)) or kernel.ndim != 2 or ctx.attr("transA", 0):
         raise NotServed
     kernel = kernel if ctx.attr("transB", 0) else kernel.T
@@ -256,7 +275,7 @@ def _rows(ctx: Context, layer: Layer) -> Tensor:
         raise NotServed
     order = stated(len(lead) + 1)
     middle = math.prod(rest)
-    x = ctx.reshaped(_input(ctx, order).form(order), [lead[0], 1, middle, inputs])
+    x = ctx.reshaped(levels(ctx, order).form(order), [lead[0], 1, middle, inputs])
     op = ir.QuantizedConv(
         (1, 1),
         (1, 1),
@@ -272,4 +291,4 @@ def _rows(ctx: Context, layer: Layer) -> Tensor:
     operands = _dense(ctx, layer, layer.kernel.reshape(outputs, 1, 1, inputs))
     shape = [*lead, outputs]
     found = ctx.reshaped(ctx.session.typed(op, [x, *operands], _I8), shape)
-    return _result(ctx, ctx.result(found, order, shape), layer.kind)
+    return result(ctx, ctx.result(found, order, shape), layer.kind)

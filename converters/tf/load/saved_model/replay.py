@@ -117,7 +117,7 @@ class Replay:
         self._kinds: dict[str, str] = {}
         self._owned: dict[str, list[str]] = {}
         self._refused: dict[str, tuple[Step, str]] = {}
-        self._typed: dict[str, tuple[ir.Op, ir.DType]] = {}
+        self._typed: dict[str, tuple[ir.Op, tuple[ir.DType, ...]]] = {}
 
     @property
     def inside(self) -> bool:
@@ -153,18 +153,27 @@ class Replay:
             operands: Its operands, none left out.
             dtype: Element type of its only result.
         """
-        shapes = [tuple(ir.Batch() if d is None else d for d in t.shape) for t in operands]
-        (shape,) = op.shapes(shapes) or ((),)
-        known = [None if isinstance(d, ir.Batch) else d for d in shape]
+        (found,) = self.typed_all(op, operands, [dtype])
+        return found
 
-        def meaning(*arrays: Array) -> Array:
+    def typed_all(
+        self, op: ir.Op, operands: Sequence[Tensor], dtypes: Sequence[ir.DType]
+    ) -> list[Tensor]:
+        """As `typed`, of an op with a result for each of the element types."""
+        sizes = [tuple(ir.Batch() if d is None else d for d in t.shape) for t in operands]
+        shapes = op.shapes(sizes) or ((),)
+        kinds = [dtype.numpy for dtype in dtypes]
+
+        def meaning(*arrays: Array) -> list[Array]:
             batch = arrays[0].shape[0] if arrays[0].ndim else 1
-            at = ir.shape_at(shape, batch)
-            return np.asarray(op.meaning(Operands(arrays), at)[0], dtype.numpy)
+            at = ir.shape_at(shapes[0], batch)
+            results = op.meaning(Operands(arrays), at)
+            return [np.asarray(*each) for each in zip(results, kinds, strict=True)]
 
-        found = tf.numpy_function(meaning, list(operands), dtype.numpy, stateful=False)
-        found.set_shape(known)
-        self._typed[str(found.op.name)] = (op, dtype)
+        found = list(tf.numpy_function(meaning, list(operands), kinds, stateful=False))
+        for tensor, shape in zip(found, shapes, strict=True):
+            tensor.set_shape([None if isinstance(d, ir.Batch) else d for d in shape])
+        self._typed[str(found[0].op.name)] = (op, tuple(dtypes))
         return found
 
     def step(self, step: Step, run: Callable[[], Sequence[Any]]) -> list[Any]:
@@ -272,8 +281,8 @@ class Replay:
 
     def _mark(self, node: TraceNode) -> TraceNode:
         if node.name in self._typed:
-            op, dtype = self._typed[node.name]
-            return replace(node, op=TYPED_NODE, attrs={TYPED: op, "dtype": dtype})
+            op, dtypes = self._typed[node.name]
+            return replace(node, op=TYPED_NODE, attrs={TYPED: op, "dtypes": dtypes})
         found = self._refused.get(node.name)
         if found is None or node.op != "IdentityN":
             return node

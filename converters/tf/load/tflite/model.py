@@ -110,8 +110,18 @@ def trace_tflite(
     outputs = sorted(chosen.outputs, key=lambda n: graph.outputs.index(chosen.outputs[n]))
 
     def body(inputs: list[Tensor]) -> Sequence[Tensor]:
-        found = run.subgraph(chosen.subgraph, inputs, [chosen.outputs[name] for name in outputs])
-        return [run.in_graph(value) for value in found]
+        given = [
+            whole.from_unsigned(value) if run.is_shifted(tensor) else value
+            for value, tensor in zip(inputs, tensors, strict=True)
+        ]
+        places = [chosen.outputs[name] for name in outputs]
+        found = [run.in_graph(v) for v in run.subgraph(chosen.subgraph, given, places)]
+        # A constant is float32 in any case.
+        shifted = [run.is_shifted(graph.tensors[place]) for place in places]
+        return [
+            whole.to_unsigned(value) if own and value.dtype == tf.int8 else value
+            for value, own in zip(found, shifted, strict=True)
+        ]
 
     return run.replay.loaded(path.stem, ports, outputs, body)
 
@@ -219,6 +229,10 @@ class _Run:
             return tensor.dtype
         return "float32"
 
+    def is_shifted(self, tensor: file.Tensor) -> bool:
+        """Returns whether a tensor's numbers are of uint8 in the file, and int8 in the graph."""
+        return self.integer and whole.is_whole(tensor) and whole.is_unsigned(tensor)
+
     def _value(self, number: int, index: int, env: dict[int, Value]) -> Value:
         if index in env:
             return env[index]
@@ -273,7 +287,7 @@ class _Run:
 
         name = results[0].name.split(";")[0] if results else layer
         where = f"layer {layer}, node {name} ({operator.kind})"
-        declared = [(self.dtype(t), t.shape) for t in results]
+        declared = [("int8" if self.is_shifted(t) else self.dtype(t), t.shape) for t in results]
         step = Step(where, name, operator.kind, layer, len(results), declared)
         env.update(zip(operator.outputs, self.replay.step(step, run), strict=True))
 

@@ -28,8 +28,10 @@ from converters.tf.load.tflite.whole import (
     Whole,
     ends_of,
     factor,
+    is_unsigned,
     is_whole,
     scale_of,
+    signed,
     zero_of,
 )
 from converters.tf.load.tflite.whole_layers import window_of
@@ -105,7 +107,10 @@ def _pool(kind: ir.QuantizedPoolKind) -> Callable[[Whole], Tensor]:
         _same(whole, 0)
         x, size = whole.value(0), pair(whole.call, "filterHeight", "filterWidth")
         window = window_of(whole, x, size, dilated=False)
-        op = ir.QuantizedPool(kind, window.taps, window.strides, window.padding, *whole.ends)
+        own = kind
+        if is_unsigned(whole.tensor(0)) and kind is ir.QuantizedPoolKind.AVERAGE:
+            own = ir.QuantizedPoolKind.AVERAGE_UP
+        op = ir.QuantizedPool(own, window.taps, window.strides, window.padding, *whole.ends)
         return whole.emit(op, x)
 
     return handler
@@ -235,7 +240,7 @@ def _pad(whole: Whole) -> Tensor:
         data = whole.tensor(2).data
         if data is None:
             raise NotServed
-        border = int(data.reshape(-1)[0])
+        border = int(signed(data).reshape(-1)[0])
     number = tf.constant(border, tf.int8)
     sizes = whole.call.tensor(1)
     return tf.raw_ops.PadV2(input=whole.value(0), paddings=sizes, constant_values=number)

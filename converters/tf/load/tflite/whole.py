@@ -1,4 +1,7 @@
-"""What operators between int8 numbers have in common: scales, zero points, ends and factors."""
+"""What operators between int8 numbers have in common: scales, zero points, ends and factors.
+
+Numbers of uint8 are int8 here, less 128, and so is what stands for 0 among them.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,19 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import tensorflow as tf
 
 from converters.tf import ir
-from converters.tf.ir.ops.quantized import away
+from converters.tf.ir import Array
+from converters.tf.ir.ops.quantized import OFFSET, away
 from converters.tf.load.saved_model.replay import Replay, Tensor
 from converters.tf.load.tflite import file
 from converters.tf.load.tflite.call import Call
 
 # The least and the most of int8.
 LOW, HIGH = -128, 127
+# What makes numbers of each type int8.
+_SHIFTS = {"int8": 0, "uint8": -OFFSET}
 _I8, _F32 = ir.DType.I8, ir.DType.F32
 # Operators whose results say that a file is meant to compute in whole numbers.
 _PRODUCTS = frozenset(["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
@@ -29,19 +36,39 @@ class NotServed(Exception):  # noqa: N818 - it names a finding, not a failure of
 
 
 def is_whole(tensor: file.Tensor) -> bool:
-    """Returns whether a tensor holds int8 numbers that stand for real ones, by one scale."""
+    """Returns whether a tensor holds numbers of 8 bits that stand for real ones, by one scale."""
     found = tensor.quantization
     return (
-        tensor.dtype == "int8"
+        tensor.dtype in _SHIFTS
         and found is not None
         and found.scale.size == 1
         and float(found.scale[0]) > 0.0
-        and LOW <= int(found.zero_point[0]) <= HIGH
+        and LOW <= zero_of(tensor) <= HIGH
     )
 
 
+def is_unsigned(tensor: file.Tensor) -> bool:
+    """Returns whether a tensor's numbers are of uint8."""
+    return tensor.dtype == "uint8"
+
+
+def signed(data: Array) -> Array:
+    """Returns numbers of 8 bits as int8, less 128 if they are of uint8."""
+    return (data.astype(np.int16) + _SHIFTS[data.dtype.name]).astype(np.int8)
+
+
+def from_unsigned(value: Tensor) -> Tensor:
+    """Returns numbers of uint8 in the graph as int8, less 128."""
+    return tf.cast(tf.cast(value, tf.int32) - OFFSET, tf.int8)
+
+
+def to_unsigned(value: Tensor) -> Tensor:
+    """Returns what `from_unsigned` has taken."""
+    return tf.cast(tf.cast(value, tf.int32) + OFFSET, tf.uint8)
+
+
 def computes_whole(model: file.Model) -> bool:
-    """Returns whether a model multiplies int8 numbers by int8 weights, and has no control flow."""
+    """Returns whether a model of one subgraph multiplies numbers of 8 bits by such weights."""
     if len(model.subgraphs) != 1:
         return False
     graph = model.subgraphs[0]
@@ -49,7 +76,7 @@ def computes_whole(model: file.Model) -> bool:
         operator.kind in _PRODUCTS
         and all(is_whole(graph.tensors[i]) for i in (operator.inputs[0], *operator.outputs))
         and graph.tensors[operator.inputs[1]].data is not None
-        and graph.tensors[operator.inputs[1]].dtype == "int8"
+        and graph.tensors[operator.inputs[1]].dtype in _SHIFTS
         for operator in graph.operators
         if len(operator.inputs) > 1 and min(operator.inputs[:2]) >= 0
     )
@@ -98,7 +125,7 @@ class Whole:
         if not is_whole(tensor):
             raise NotServed
         if tensor.data is not None:
-            return self.call.weight("constant", tensor.data)
+            return self.call.weight("constant", signed(tensor.data))
         return self.call.tensor(index)
 
     @property
@@ -136,9 +163,9 @@ def scale_of(tensor: file.Tensor) -> np.float32:
 
 
 def zero_of(tensor: file.Tensor) -> int:
-    """Returns what stands for 0 in a tensor of int8 numbers."""
+    """Returns what stands for 0 in a tensor of numbers of 8 bits, as int8."""
     assert tensor.quantization is not None
-    return int(tensor.quantization.zero_point[0])
+    return int(tensor.quantization.zero_point[0]) + _SHIFTS[tensor.dtype]
 
 
 def _rounded(x: np.float32) -> int:

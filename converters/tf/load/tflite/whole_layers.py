@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import tensorflow as tf
@@ -13,12 +13,41 @@ from converters.tf import ir
 from converters.tf.ir import Array
 from converters.tf.ir.ops.quantized import offset_bias, packed, spread, ungrouped
 from converters.tf.load.saved_model.replay import Tensor
-from converters.tf.load.tflite.whole import Handler, NotServed, Whole, factor, scale_of, zero_of
+from converters.tf.load.tflite.whole import (
+    Handler,
+    NotServed,
+    Whole,
+    factor,
+    is_unsigned,
+    is_whole,
+    scale_of,
+    signed,
+    zero_of,
+)
 from converters.tf.load.tflite.windows import padding, pair
 
 
-def _weights(whole: Whole, channels: int, single: bool) -> tuple[Array, Array, Array, Array]:
-    """Returns weights, bias, multipliers and shifts of the output channels.
+@dataclass(frozen=True)
+class _Weights:
+    """What a layer has beside its input, of each output channel.
+
+    Attributes:
+        kernel: int8.
+        zero: What stands for 0 in it.
+        bias: int32.
+        multiplier: Of sums.
+        shift: Their powers of two.
+    """
+
+    kernel: Array
+    zero: int
+    bias: Array
+    multiplier: Array
+    shift: Array
+
+
+def _weights(whole: Whole, channels: int, single: bool) -> _Weights:
+    """Returns weights, bias and factors of the output channels.
 
     Args:
         whole: The operator.
@@ -31,9 +60,13 @@ def _weights(whole: Whole, channels: int, single: bool) -> tuple[Array, Array, A
     """
     kernel = whole.tensor(1)
     found = kernel.quantization
-    if kernel.data is None or kernel.data.dtype != np.int8 or found is None:
+    if kernel.data is None or kernel.data.dtype not in (np.int8, np.uint8) or found is None:
         raise NotServed
-    if np.any(found.zero_point) or found.scale.size not in (1, channels):
+    unsigned = is_unsigned(kernel)
+    if unsigned != is_unsigned(whole.tensor(0)) or found.scale.size not in (1, channels):
+        raise NotServed
+    zero = zero_of(kernel) if unsigned and is_whole(kernel) else 0
+    if (unsigned and not is_whole(kernel)) or (not unsigned and np.any(found.zero_point)):
         raise NotServed
     bias = np.zeros(channels, np.int32)
     if len(whole.tensors) > 2 and whole.tensors[2] is not None:
@@ -48,7 +81,7 @@ def _weights(whole: Whole, channels: int, single: bool) -> tuple[Array, Array, A
         reals = [float(source) * float(scale) / float(target) for scale in found.scale]
     pairs = np.array([factor(real) for real in reals], np.int32)
     multiplier, shift = np.broadcast_to(pairs, (channels, 2)).T
-    return kernel.data, bias, multiplier, shift
+    return _Weights(signed(kernel.data), zero, bias, multiplier, shift)
 
 
 @dataclass(frozen=True)
@@ -101,11 +134,11 @@ def _convolved(
     whole: Whole,
     x: Tensor,
     window: Window,
-    parts: tuple[Array, Array, Array, Array],
+    weights: _Weights,
     rescaling: ir.Rescaling = ir.Rescaling.TWICE,
 ) -> Tensor:
     """Returns a convolution with a filter `[outputs, height, width, inputs]`."""
-    call, (kernel, bias, multiplier, shift) = whole.call, parts
+    call, kernel = whole.call, weights.kernel
     zero, (low, high) = zero_of(whole.tensor(0)), whole.ends
     op = ir.QuantizedConv(
         window.taps,
@@ -118,46 +151,55 @@ def _convolved(
         zero_of(whole.result),
         low,
         high,
+        weights.zero,
     )
+    apart = kernel.astype(np.int64) - weights.zero
     return whole.emit(
         op,
         x,
         call.weight("kernel", packed(kernel)),
-        call.weight("bias", spread(offset_bias(kernel, bias, zero))),
-        call.weight("multiplier", spread(multiplier)),
-        call.weight("shift", spread(shift)),
+        call.weight("bias", spread(offset_bias(apart, weights.bias, zero))),
+        call.weight("multiplier", spread(weights.multiplier)),
+        call.weight("shift", spread(weights.shift)),
     )
 
 
 def _conv(whole: Whole) -> Tensor:
     x = whole.value(0)
     outputs = whole.tensor(1).shape[0] or 0
-    kernel, *rest = _weights(whole, outputs, single=False)
+    weights = _weights(whole, outputs, single=False)
+    kernel = weights.kernel
     if kernel.ndim != 4 or not x.shape[-1] or x.shape[-1] % kernel.shape[3]:
         raise NotServed
     window = window_of(whole, x, kernel.shape[1:3], dilated=True)
     groups = x.shape[-1] // kernel.shape[3]
-    if groups > 1:
-        kernel = _ungrouped(kernel, groups)
-    return _convolved(whole, x, window, (kernel, rest[0], rest[1], rest[2]))
+    return _convolved(whole, x, window, _ungrouped(weights, groups))
 
 
-def _ungrouped(kernel: Array, groups: int) -> Array:
-    if kernel.shape[0] % groups:
+def _ungrouped(weights: _Weights, groups: int) -> _Weights:
+    """Returns weights whose outputs see the channels of all groups."""
+    if groups == 1:
+        return weights
+    if weights.kernel.shape[0] % groups:
         raise NotServed
-    return ungrouped(kernel, groups)
+    apart = ungrouped(weights.kernel, groups)
+    if weights.zero:
+        seen = ungrouped(np.ones_like(weights.kernel), groups)
+        apart = np.where(seen, apart, weights.zero).astype(np.int8)
+    return replace(weights, kernel=apart)
 
 
 def _depthwise(whole: Whole) -> Tensor:
     x = whole.value(0)
-    kernel, bias, multiplier, shift = _weights(whole, whole.tensor(1).shape[-1] or 0, single=False)
+    weights = _weights(whole, whole.tensor(1).shape[-1] or 0, single=False)
+    kernel = weights.kernel
     channels = x.shape[-1]
     if kernel.ndim != 4 or kernel.shape[0] != 1 or not channels or kernel.shape[3] % channels:
         raise NotServed
     window = window_of(whole, x, kernel.shape[1:3], dilated=True)
     if kernel.shape[3] != channels:
-        wide = _ungrouped(kernel.transpose(3, 1, 2, 0), channels)
-        return _convolved(whole, x, window, (wide, bias, multiplier, shift))
+        turned = replace(weights, kernel=kernel.transpose(3, 1, 2, 0))
+        return _convolved(whole, x, window, _ungrouped(turned, channels))
     call, (low, high) = whole.call, whole.ends
     op = ir.QuantizedDepthwise(
         window.taps,
@@ -169,20 +211,22 @@ def _depthwise(whole: Whole) -> Tensor:
         zero_of(whole.result),
         low,
         high,
+        weights.zero,
     )
     return whole.emit(
         op,
         x,
         call.weight("kernel", kernel[0]),
-        call.weight("bias", bias),
-        call.weight("multiplier", multiplier),
-        call.weight("shift", shift),
+        call.weight("bias", weights.bias),
+        call.weight("multiplier", weights.multiplier),
+        call.weight("shift", weights.shift),
     )
 
 
 def _dense(whole: Whole) -> Tensor:
     x, call = whole.value(0), whole.call
-    kernel, *rest = _weights(whole, whole.tensor(1).shape[0] or 0, single=True)
+    weights = _weights(whole, whole.tensor(1).shape[0] or 0, single=True)
+    kernel = weights.kernel
     if kernel.ndim != 2 or call.option("weightsFormat") or x.shape.rank is None:
         raise NotServed
     outputs, inputs = kernel.shape
@@ -190,8 +234,8 @@ def _dense(whole: Whole) -> Tensor:
     if None in lead[1:] or (not call.option("keepNumDims") and len(lead) > 1):
         raise NotServed
     rows = tf.reshape(x, [-1 if lead[0] is None else lead[0], 1, math.prod(lead[1:]), inputs])
-    parts = (kernel.reshape(outputs, 1, 1, inputs), rest[0], rest[1], rest[2])
-    found = _convolved(whole, rows, _POINT, parts, ir.Rescaling.ONCE)
+    point = replace(weights, kernel=kernel.reshape(outputs, 1, 1, inputs))
+    found = _convolved(whole, rows, _POINT, point, ir.Rescaling.ONCE)
     return tf.reshape(found, [-1 if lead[0] is None else lead[0], *lead[1:], outputs])
 
 

@@ -7,7 +7,11 @@ from converters.tf.lower.trace import TYPED, TYPED_NODE
 
 
 def _typed(ctx: Context) -> Result:
-    return ctx.build.emit(ctx.attr(TYPED), ctx.values, dtype=ctx.attr("dtype"))
+    op, dtypes = ctx.attr(TYPED), ctx.attr("dtypes")
+    if len(dtypes) == 1:
+        return ctx.build.emit(op, ctx.values, dtype=dtypes[0])
+    shapes = op.shapes([value.shape for value in ctx.values])
+    return ctx.build.emit_many(op, ctx.values, list(zip(dtypes, shapes, strict=True)))
 
 
 OPS: dict[str, Handler] = {

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.ir.ops.quantized import packed
+from converters.tf.ir.ops.quantized import packed, spread
 from converters.tf.tests.crates.graphs import BOOL, F32, I32, I64, B, Sketch
 
 I8 = ir.DType.I8
@@ -177,7 +177,8 @@ def quantized() -> ir.Graph:
 
     for rescaling, outputs in zip(ir.Rescaling, (40, 5, 19), strict=True):
         kernel = packed(whole(-127, 128, outputs, 3, 3, 3).astype(np.int8))
-        conv = ir.QuantizedConv(*window, outputs, rescaling, -7, 4, -120, 101)
+        middle = 19 if outputs == 5 else 0
+        conv = ir.QuantizedConv(*window, outputs, rescaling, -7, 4, -120, 101, middle)
         count = -(-outputs // 16) * 16
         weights = [ir.constant(kernel, f"conv_{outputs}/kernel"), *scaled(count)]
         if rescaling is ir.Rescaling.REAL:
@@ -185,8 +186,9 @@ def quantized() -> ir.Graph:
             weights[2:] = [ir.constant(factors.view(np.int32))] * 2
         s.op(conv, [image, *weights], (B, 2, 5, outputs), I8, f"conv_{outputs}")
     taps = ir.constant(whole(-127, 128, 3, 3, 3).astype(np.int8), "each/kernel")
-    each_channel = ir.QuantizedDepthwise(*window, ir.Rescaling.TWICE, -7, 9, -128, 127)
-    y = s.op(each_channel, [image, taps, *scaled(3)], (B, 2, 5, 3), I8, "each")
+    for middle in (-20, 0):
+        each_channel = ir.QuantizedDepthwise(*window, ir.Rescaling.TWICE, -7, 9, -128, 127, middle)
+        y = s.op(each_channel, [image, taps, *scaled(3)], (B, 2, 5, 3), I8, f"each_{abs(middle)}")
     ends = ((1 << 30, 3 << 29, 5 << 28), (0, -1, -17))
     total = ir.QuantizedPair(ir.QuantizedPairKind.SUM, (3, 9, -2), *ends, -128, 127)
     z = s.op(total, [y, y], y.shape, I8, "sum")
@@ -208,4 +210,46 @@ def quantized() -> ir.Graph:
     return s.graph()
 
 
-MORE = (chosen, drawn, each, quantized, sizes, systems, written)
+def ranged() -> ir.Graph:
+    """Returns layers on real numbers that become int8 by the range of each example."""
+    s = Sketch("ranged")
+
+    def weights(outputs: int, *window: int) -> list[ir.Value]:
+        kernel = s.random.integers(-127, 128, (outputs, *window)).astype(np.int8)
+        totals = spread(kernel.reshape(outputs, -1).astype(np.int64).sum(axis=1))
+        factors = s.random.uniform(0.001, 0.004, totals.size).astype(np.float32)
+        name = f"w{len(s.nodes)}"
+        parts = {"kernel": packed(kernel), "totals": totals, "factors": factors}
+        return [ir.constant(data, f"{name}/{role}") for role, data in parts.items()]
+
+    def levels(x: ir.Value, axes: int) -> list[ir.Value]:
+        kinds, shapes = (I8, F32), ir.DynamicLevels(axes).shapes([x.shape])
+        values = [ir.Value(*each) for each in zip(kinds, shapes, strict=True)]
+        s.nodes.append(ir.Node(ir.DynamicLevels(axes), (x,), tuple(values), f"levels_{axes}"))
+        s.outputs += [ir.Port(f"{x.name}_{axes}_{v.dtype}", v) for v in values]
+        return values
+
+    image = levels(s.input("image", (B, 5, 6, 3)), 3)
+    window = ((3, 3), (2, 1), (1, 2), ((1, 0), (2, 1)))
+    shape = (B, 2, 5, 40)
+    parts = weights(40, 3, 3, 3)
+    conv = ir.DynamicConv(*window, 40, ir.RELU6)
+    y = s.op(conv, [*image, *parts, s.weight(40)], shape, name="conv")
+    s.op(conv, [*image, *parts, None, y], shape, name="onto")
+    s.op(ir.DynamicConv(*window, 40), [*image, *parts[:2]], shape, I32, "sums")
+    given = ir.constant(np.array([0.25, -7], np.float32), "given")
+    s.op(ir.DynamicConv(*window, 40), [image[0], given, *parts[:2]], shape, I32, "by_one")
+    line = levels(s.input("line", (B, 9, 8)), 2)
+    conv = ir.DynamicConv((3,), (2,), (1,), ((0, 1),), 5, ir.Function(ir.Fn.TANH))
+    s.op(conv, [*line, *weights(5, 3, 8), s.weight(5)], (B, 4, 5), name="along")
+    rows = s.input("rows", (B, 7, 20))
+    parts = weights(33, 20)
+    for axes in (1, 2):
+        found = levels(rows, axes)
+        dense = ir.DynamicDense(33, ir.RELU)
+        s.op(dense, [*found, *parts, s.weight(33)], (B, 7, 33), name=f"dense_{axes}")
+        s.op(ir.DynamicDense(33), [*found, *parts[:2]], (B, 7, 33), I32, f"whole_{axes}")
+    return s.graph()
+
+
+MORE = (chosen, drawn, each, quantized, ranged, sizes, systems, written)
