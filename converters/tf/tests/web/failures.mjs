@@ -170,3 +170,11 @@ worker.dispose();
 await fails("disposed", /load it again/, () => worker.predict(good));
 await fails("module", /another model's/, () =>
   Net.loadInWorker({ wasm: from("types/web/net.wasm") }));
+
+// A page may not start a worker of another origin, such as of a package that comes from elsewhere.
+globalThis.Worker = class {
+  constructor() {
+    throw new DOMException("as in a test", "SecurityError");
+  }
+};
+await fails("unsupported", /a worker can't be started: as in a test/, () => Net.loadInWorker());

@@ -13,7 +13,11 @@ class Remote {
     }
     const remote = new Remote();
     remote.#onProgress = onProgress;
-    remote.#thread = await thread(files);
+    try {
+      remote.#thread = await thread(files);
+    } catch (err) {
+      throw new ModelError("unsupported", `a worker can't be started: ${err.message}`, { cause: err });
+    }
     remote.#thread.listen(
       (message) => remote.#heard(message),
       (why) => remote.#end(new ModelError("run", `the worker stopped: ${why}`)),
