@@ -4,7 +4,7 @@ import { Mnist, ModelError } from "./mnist/index.js";
 import { Shapes } from "./shapes/index.js";
 import { Sounds } from "./sounds/index.js";
 
-const { images, digits, samples, kinds, pictures, shapes, tolerance } = await (await fetch("/features.json")).json();
+const { images, digits, samples, kinds, pictures, shapes, tolerance, dark } = await (await fetch("/features.json")).json();
 const image = Float32Array.from(images);
 const failures = [];
 let checks = 0;
@@ -12,6 +12,11 @@ let checks = 0;
 function check(right, what) {
   checks += 1;
   if (!right) failures.push(what);
+}
+
+/** Tells the test what comes next, so that it knows where a page that says nothing more stands. */
+async function stage(what) {
+  await fetch("/stage", { method: "POST", body: JSON.stringify(what) });
 }
 
 function compare(what, found, expected = digits) {
@@ -31,27 +36,58 @@ async function refused(code, run) {
 
 const later = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
 
-/** Waits up to half a minute until something is so. */
+// Less than the test allows a stage, so that what did not come is named.
+const LIMIT = 120_000;
+
+/** Waits until something is so; on a machine that has other work, that may take minutes. */
 async function until(so, what) {
-  for (let i = 0; i < 300 && !so(); i++) await later(100);
+  for (const end = performance.now() + LIMIT; !so() && performance.now() < end;) await later(100);
   check(so(), what);
+}
+
+/** How far two colors are apart, from 1 to 21. Source: WCAG 2.2, "contrast ratio". */
+function contrast(...colors) {
+  const [low, high] = colors.map((color) => {
+    const [r, g, b] = color.match(/[\d.]+/g).map((part) => {
+      const light = part / 255;
+      return light <= 0.04045 ? light / 12.92 : ((light + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  }).sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}
+
+/** A page fits on a small phone, and can be read in the mode that the browser asks for. */
+function checkLook(page, address) {
+  const { scrollWidth, clientWidth } = page.documentElement;
+  check(scrollWidth <= clientWidth, `${address} is ${scrollWidth} wide on a screen of ${clientWidth}`);
+  const style = (selector) => page.defaultView.getComputedStyle(page.querySelector(selector));
+  const { backgroundColor } = style("body");
+  const isDark = contrast(backgroundColor, "rgb(0, 0, 0)") < contrast(backgroundColor, "rgb(255, 255, 255)");
+  check(isDark === dark && matchMedia("(prefers-color-scheme: dark)").matches === dark, `${address}: ${backgroundColor}`);
+  for (const selector of ["body", "button", "nav a", "nav [aria-current]", ".share"]) {
+    const found = contrast(style(selector).color, backgroundColor);
+    check(found >= 4.5, `${address}: the contrast of ${selector} is ${found}`);
+  }
 }
 
 /** Opens a page of the demos and waits until its model is there. */
 async function opened(address) {
   const frame = document.createElement("iframe");
-  frame.style.cssText = "width: 400px; height: 900px";
+  frame.style.cssText = "width: 320px; height: 900px";
   frame.allow = "camera; microphone";
   frame.src = address;
   document.body.append(frame);
   await new Promise((resolve) => { frame.onload = resolve; });
   const page = frame.contentDocument;
   await until(() => page.getElementById("start").textContent.endsWith("ms"), `${address} loads`);
+  checkLook(page, address);
   return page;
 }
 
 try {
   for (const simd of ["simd128", "relaxed"]) {
+    await stage(`the build ${simd}`);
     let progress;
     const model = await Mnist.load({ simd, threads: 1, onProgress: (now) => { progress = now; } });
     check(progress.loaded === progress.total && progress.loaded > 0, `${simd}: progress`);
@@ -63,6 +99,7 @@ try {
     model.dispose();
     await refused("disposed", () => model.predict({ image }));
   }
+  await stage("a worker");
   const worker = await Mnist.loadInWorker();
   compare("worker", (await worker.predict({ image })).digit);
   worker.dispose();
@@ -70,6 +107,7 @@ try {
   // Two threads where the page is isolated, and one elsewhere.
   const isolated = globalThis.crossOriginIsolated;
   const threads = isolated ? 2 : "auto";
+  await stage("threads");
   const many = new Float32Array(10 * image.length).map((_, i) => image[i % image.length]);
   const alone = await Mnist.load({ threads: 1 });
   const helped = await Mnist.load({ threads });
@@ -83,12 +121,18 @@ try {
   check(helped.memoryBytes === before, `threads: memory grew to ${helped.memoryBytes}`);
   helped.dispose();
   await refused("disposed", () => helped.predict({ image }));
+  await stage("threads in a worker");
   const helpedWorker = await Mnist.loadInWorker({ threads });
   check(helpedWorker.threads === (isolated ? 2 : 1), `${helpedWorker.threads} threads in a worker`);
   check(same((await helpedWorker.predict({ image: many })).digit), "threads in a worker: other outputs");
   helpedWorker.dispose();
+  const bundled = await (await import("/bundled/index.js")).Mnist.loadInWorker({ threads });
+  check(bundled.threads === (isolated ? 2 : 1), `${bundled.threads} threads in a bundled worker`);
+  check(same((await bundled.predict({ image: many })).digit), "threads in a bundled worker: other outputs");
+  bundled.dispose();
   await refused(isolated ? "input" : "unsupported", () => Mnist.load({ threads: isolated ? 17 : 2 }));
 
+  await stage("what must fail");
   const bytes = new Uint8Array(await (await fetch("/mnist/mnist.wasm")).arrayBuffer());
   await refused("module", () => Mnist.load({ wasm: bytes.subarray(0, bytes.length / 2) }));
   await refused("fetch", () => Mnist.load({ wasm: "/mnist/nothing.wasm" }));
@@ -97,6 +141,7 @@ try {
   await refused("unsupported", () => Mnist.load());
   WebAssembly.validate = validate;
 
+  await stage("the other models");
   const sounds = await Sounds.load();
   compare("sounds", sounds.predict({ samples: Float32Array.from(samples) }).kind, kinds);
   sounds.dispose();
@@ -105,6 +150,7 @@ try {
   compare("shapes", seeing.predict({ image: Float32Array.from(pictures) }).kind, shapes);
   seeing.dispose();
 
+  await stage("the page of digits");
   const digit = await opened("/");
   const shown = Number(digit.getElementById("threads").textContent);
   check(shown === (isolated ? Math.min(4, navigator.hardwareConcurrency) : 1), `the page shows ${shown} threads`);
@@ -117,6 +163,7 @@ try {
   check(/looks like 1 /.test(answer), `an upright stroke: ${answer}`);
   check(digit.querySelectorAll("li.best").length === 1, "one row is the best");
 
+  await stage("the page of sounds");
   const sound = await opened("/sound.html");
   const heard = () => sound.getElementById("answer").textContent;
   for (const button of sound.querySelectorAll("#examples button")) {
@@ -130,6 +177,7 @@ try {
   await until(() => heard().includes("rising tone"), `the microphone: ${heard()}`);
   sound.getElementById("listen").click();
 
+  await stage("the page of shapes");
   const shape = await opened("/shape.html");
   const seen = () => shape.getElementById("answer").textContent;
   for (const button of shape.querySelectorAll("#examples button")) {

@@ -158,6 +158,7 @@ def package_files(
     env = environment(_TEMPLATES, check_one_line)
     pages = [imported_pages(modules[build.name]) for build in THREADED if build.name in modules]
     values = {**_values(text, options), "pages": max(pages, default=0)}
+    sizes_of = {build: len(content) for build, content in modules.items()}
     name = str(values["package"])
     binary = {
         f"{name}{build.suffix}.wasm": modules[build.name]
@@ -166,10 +167,14 @@ def package_files(
     }
     if not values["embed"]:
         binary[f"{name}.weights"] = crate["model/model_weights.bin"]
+        sizes_of["weights"] = len(crate["model/model_weights.bin"])
+    values["bytes"] = json.dumps(sizes_of)
     files = {path: render(env, template, values).encode() for path, template in _TEXTS.items()}
     runtime = "\n".join((_TEMPLATES / "runtime" / part).read_text("utf-8") for part in _RUNTIME)
     files["runtime.js"] = runtime.encode()
     files["runtime.cjs"] = _common(runtime).encode()
+    # TypeScript takes a file with another name for one of a module that `require` can't load.
+    files["index.d.cts"] = files["index.d.ts"]
     files["features.json"] = _features(text, crate["testdata/features.npz"], options.tolerance)
     sizes = [{"name": path, "bytes": len(content)} for path, content in binary.items()]
     script = sum(len(files[path]) for path in ("index.js", "runtime.js"))

@@ -2,7 +2,10 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { pathToFileURL } from "node:url";
+import { runInNewContext } from "node:vm";
+import { gzipSync } from "node:zlib";
 
 const root = pathToFileURL(`${process.argv[2]}/`);
 const from = (path) => new URL(path, root);
@@ -39,6 +42,39 @@ flipped[weights.length >> 1] ^= 16;
 await fails("weights", /./, () => InFile.load({ weights: flipped }));
 await fails("fetch", /can't be fetched/, () => InFile.load({ weights: from("nowhere") }));
 assert.throws(() => new Net(), ModelError);
+const nameless = Object.create(null);
+for (const load of [Net.load, Net.loadInWorker]) {
+  await fails("input", /the options are an object, and not Null/, () => load(null));
+  await fails("input", /"thread" unknown; there are onProgress, simd/, () => load({ thread: 2 }));
+  await fails("input", /onProgress is a function, and not true/, () => load({ onProgress: true }));
+  await fails("input", /simd is .*, and not Object/, () => load({ simd: nameless }));
+  await fails("input", /threads is .*, and not NaN/, () => load({ threads: NaN }));
+  await fails("input", /an address or its bytes, and not Object/, () => load({ wasm: nameless }));
+  await fails("input", /an address or its bytes, and not NaN/, () => load({ wasm: NaN }));
+}
+
+// Progress ends at the total, which is 0 where nobody knows it: a server tells the length of what it sends.
+const server = createServer((request, response) => {
+  const packed = request.url === "/packed";
+  if (packed) response.setHeader("Content-Encoding", "gzip");
+  response.end(packed ? gzipSync(bytes) : bytes);
+});
+await new Promise((listens) => { server.listen(0, "127.0.0.1", listens); });
+const { port: number } = server.address();
+for (const [wasm, whole] of [["packed", false], ["plain", true]]) {
+  let last;
+  const onProgress = (now) => { last = now; };
+  await Net.load({ wasm: `http://127.0.0.1:${number}/${wasm}`, onProgress });
+  assert.deepEqual(last, { loaded: bytes.length, total: whole ? bytes.length : 0 });
+}
+server.closeAllConnections();
+server.close();
+for (const options of [{}, { weights }, { weights: from("file/web/net.weights") }]) {
+  const seen = [];
+  await InFile.load({ ...options, onProgress: (now) => seen.push(now) });
+  const { loaded, total } = seen.at(-1);
+  assert.ok(loaded === total && total > weights.length, `${loaded} of ${total}`);
+}
 
 // A browser without SIMD, or without WebAssembly.
 const { validate } = WebAssembly;
@@ -58,9 +94,28 @@ const wrong = [
   [/Float32Array, and not Object/, { [port.name]: { length: NaN } }],
   [/Float32Array, and not String/, { [port.name]: "0.5" }],
   [/a multiple of/, { [port.name]: new Float32Array(port.elements + 1) }],
+  [/an object with/, good[port.name]],
+  [/an object with/, [1, 2]],
+  [/Float32Array, and not Object/, { [port.name]: nameless }],
+  [/Float32Array, and not Symbol/, { [port.name]: Symbol("x") }],
+  [/Float32Array, and not Number/, { [port.name]: NaN }],
+  [/element 1 is "a", and not a number/, { [port.name]: [0, "a"] }],
+  [/element 0 is undefined,/, { [port.name]: new Array(port.elements) }],
+  [/element 0 is Null, and not a number/, { [port.name]: [null] }],
+  [/is a Float32Array, and not Object/, { [port.name]: { length: port.elements, [Symbol.iterator]() {} } }],
 ];
+const away = new Float32Array(port.elements);
+structuredClone(away, { transfer: [away.buffer] });
+wrong.push([/was given away/, { [port.name]: away }]);
 for (const [pattern, inputs] of wrong) {
   await fails("input", pattern, async () => model.predict(inputs));
+}
+// Objects of another realm, as of a page's frame.
+const elsewhere = (code) => runInNewContext(code, { values: good[port.name], bytes });
+assert.deepEqual(model.predict({ [port.name]: elsewhere("new Float32Array(values)") }), expected);
+const wanted = (await Net.load({ wasm: bytes })).predict(good);
+for (const code of ["new Uint8Array(bytes).buffer", "new WebAssembly.Module(new Uint8Array(bytes))"]) {
+  assert.deepEqual((await Net.load({ wasm: elsewhere(code) })).predict(good), wanted);
 }
 await fails("input", /arrays for the outputs/, async () => model.predictInto(good));
 await fails("input", /missing/, async () => model.predictInto(good, {}));
@@ -95,7 +150,10 @@ const mixed = {
 const { chosen, twice } = types.predict(mixed);
 assert.deepEqual([...chosen], [7, 2, 3]);
 assert.deepEqual([...twice], [2n, 4n, 6n]);
-await fails("input", /count/, async () => types.predict({ ...mixed, count: [1, 2, 3] }));
+await fails("input", /count: element 0 is 1, and not a bigint/, async () =>
+  types.predict({ ...mixed, count: [1, 2, 3] }));
+await fails("input", /element 2 is 9223372036854775808, which i64 can't hold/, async () =>
+  types.predict({ ...mixed, count: [1n, 2n, 1n << 63n] }));
 await fails("input", /row has 2 elements/, async () => types.predict({ ...mixed, row: [1, 2] }));
 await fails("input", /keep has 6 elements/, async () =>
   types.predict({ ...mixed, keep: new Uint8Array(6) }));
@@ -106,8 +164,17 @@ model.dispose();
 await fails("disposed", /load it again/, async () => model.predict(good));
 const worker = await Net.loadInWorker();
 await fails("input", /missing/, () => worker.predict({}));
+await fails("input", /can't be sent to a worker/, () => worker.predict({ [port.name]: () => 1 }));
 assert.deepEqual(await worker.predict(good), expected);
 worker.dispose();
 await fails("disposed", /load it again/, () => worker.predict(good));
 await fails("module", /another model's/, () =>
   Net.loadInWorker({ wasm: from("types/web/net.wasm") }));
+
+// A page may not start a worker of another origin, such as of a package that comes from elsewhere.
+globalThis.Worker = class {
+  constructor() {
+    throw new DOMException("as in a test", "SecurityError");
+  }
+};
+await fails("unsupported", /a worker can't be started: as in a test/, () => Net.loadInWorker());

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import platform
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -115,12 +116,42 @@ def test_package_computes_what_was_recorded(
     assert json.loads(files["web/package.json"])["name"] == "some-net"
 
 
+def _unpacked(files: Mapping[str, bytes], pattern: str) -> list[str]:
+    return [path for path in files if PurePosixPath(path).match(pattern)]
+
+
+@pytest.mark.parametrize("weights", [WeightsMode.EMBED, WeightsMode.FILE])
+def test_description_names_the_files(weights: WeightsMode) -> None:
+    graph = graphs.mlp()
+    options = Options("net", "net.keras", weights=weights)
+    text = model_text(graph, options)
+    crate = crate_files(text, graph, options, recorded(graph, 1), rustfmt())
+    modules = {"simd": b"one", "relaxed": b"other"}
+    files = package.package_files(text, options, modules, crate)
+    told = json.loads(files["package.json"])
+    entry = told["exports"]["."]
+    # The types of a file are those of its kind: `.ts` of `.js`, and `.cts` of `.cjs`.
+    for kind, module, types in (("import", "js", "ts"), ("require", "cjs", "cts")):
+        assert entry[kind] == {"types": f"./index.d.{types}", "default": f"./index.{module}"}
+    for path in (told["main"], told["module"], told["types"]):
+        assert path.removeprefix("./") in files
+    packed = {path for pattern in told["files"] for path in _unpacked(files, pattern)}
+    assert {f"index.{end}" for end in ("js", "cjs", "d.ts", "d.cts")} < packed
+    assert {"net.wasm", "net.relaxed.wasm", "worker.js", "runtime.js", "runtime.cjs"} < packed
+    assert ("net.weights" in packed) == (weights is WeightsMode.FILE)
+    assert not any(path.startswith("rust/") or path.endswith(".json") for path in packed)
+
+
 def test_failures_are_sentences(compiler: Compiler, tmp_path: Path) -> None:
     embedded = Options("net", "net.keras")
     _package(graphs.mlp(), embedded, compiler, tmp_path / "net")
     _package(graphs.mlp(), replace(embedded, weights=WeightsMode.FILE), compiler, tmp_path / "file")
     _package(_types(), Options("net", "types.keras"), compiler, tmp_path / "types")
     _node(str((HERE / "failures.mjs").absolute()), str(tmp_path), cwd=tmp_path)
+    if platform.machine() == "x86_64":
+        # V8 has SIMD in WebAssembly only where it may use SSE4.1.
+        script = str((HERE / "no_simd.mjs").absolute())
+        _node("--no-enable-sse4-1", script, str(tmp_path), cwd=tmp_path)
 
 
 def test_threads_compute_what_one_does(compiler: Compiler, tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ async function fetched(address, progress) {
     }
     const response = await fetch(url);
     if (!response.ok) throw new Error(`the server says ${response.status}`);
-    const total = Number(response.headers.get("content-length")) || 0;
+    // The length is that of what is sent, and bytes that are compressed become more.
+    const whole = !response.headers.get("content-encoding");
+    const total = whole && Number(response.headers.get("content-length")) || 0;
     const parts = [];
     let loaded = 0;
     for (let reader = response.body.getReader(); ;) {
@@ -74,27 +76,33 @@ async function fetched(address, progress) {
 }
 
 async function bytesOf(source, progress) {
-  if (source instanceof ArrayBuffer) return new Uint8Array(source);
-  if (ArrayBuffer.isView(source)) {
-    return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+  const given = ["ArrayBuffer", "SharedArrayBuffer"].includes(kindOf(source));
+  if (given || ArrayBuffer.isView(source)) {
+    const bytes = given ? new Uint8Array(source) : new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+    progress(bytes.length, bytes.length);
+    return bytes;
+  }
+  if (typeof source !== "string" && kindOf(source) !== "URL") {
+    throw new ModelError("input", `a file is an address or its bytes, and not ${shown(source)}`);
   }
   return fetched(String(source), progress);
 }
 
-/** Adds up the progress of several files. */
-function counter(onProgress, files) {
-  const loaded = new Array(files).fill(0);
-  const totals = new Array(files).fill(0);
+/** Adds up the progress of files, whose bytes may be known; 0 stands for those that are not. */
+function counter(onProgress, known) {
+  const loaded = known.map(() => 0);
+  const totals = [...known];
   const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-  return (file) => (now, total) => {
+  return (file) => (now, told) => {
     loaded[file] = now;
-    totals[file] = total;
+    totals[file] ||= told;
+    if (now > totals[file]) totals[file] = 0;
     onProgress?.({ loaded: sum(loaded), total: totals.includes(0) ? 0 : sum(totals) });
   };
 }
 
 async function compiled(source, progress) {
-  if (source instanceof WebAssembly.Module) return source;
+  if (kindOf(source) === "WebAssembly.Module") return source;
   const bytes = await bytesOf(source, progress);
   try {
     return await WebAssembly.compile(bytes);
@@ -104,20 +112,44 @@ async function compiled(source, progress) {
   }
 }
 
+// Asks an array itself, so that no name that an object gives itself counts.
+const arrayName = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
+
+/** A plain array as one of a type, which must be able to hold its elements. */
+function typed(Kind, port, values) {
+  if (port.dtype === "bool") return Kind.from(values, Boolean);
+  const kind = ["i64", "u64"].includes(port.dtype) ? "bigint" : "number";
+  const exact = !port.dtype.startsWith("f");
+  const array = new Kind(values.length);
+  for (const [i, value] of values.entries()) {
+    if (typeof value === kind) array[i] = value;
+    const held = !exact || array[i] === value;
+    const why = typeof value !== kind ? `and not a ${kind}` : !held && `which ${port.dtype} can't hold`;
+    if (why) throw new ModelError("input", `input ${port.name}: element ${i} is ${shown(value)}, ${why}`);
+  }
+  return array;
+}
+
+/** Whether a buffer was given away, such as to a worker: its arrays are empty then. */
+function detached(buffer) {
+  try {
+    new Uint8Array(buffer);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /** An array of the caller for a port: whole examples. */
 function checked(port, value, role) {
   const Kind = ARRAYS[port.dtype];
-  let array = value;
-  if (Array.isArray(value) && role === "input") {
-    try {
-      array = Kind.from(port.dtype === "bool" ? value.map(Boolean) : value);
-    } catch (err) {
-      throw new ModelError("input", `${role} ${port.name}: ${err.message}`, { cause: err });
-    }
+  const array = Array.isArray(value) && role === "input" ? typed(Kind, port, value) : value;
+  const found = arrayName.call(array);
+  if (found !== Kind.name) {
+    throw new ModelError("input", `${role} ${port.name} is a ${Kind.name}, and not ${found ?? kindOf(array)}`);
   }
-  if (!(array instanceof Kind)) {
-    const found = value?.constructor?.name ?? String(value);
-    throw new ModelError("input", `${role} ${port.name} is a ${Kind.name}, and not ${found}`);
+  if (array.length === 0 && detached(array.buffer)) {
+    throw new ModelError("input", `${role} ${port.name} was given away, such as to a worker, and is empty now`);
   }
   return array;
 }
@@ -134,7 +166,7 @@ function wrongLength(port, role, found, batch) {
 }
 
 function checkNames(ports, values, role) {
-  if (typeof values !== "object" || values === null) {
+  if (typeof values !== "object" || values === null || Array.isArray(values) || ArrayBuffer.isView(values)) {
     throw new ModelError("input", `the ${role}s are an object with ${ports.map((p) => p.name).join(", ")}`);
   }
   const known = ports.map((p) => p.name);
@@ -203,7 +235,9 @@ class Engine {
 
   static async #loaded(description, files, options, { chosen, helpers }) {
     const name = helpers ? { simd: "threads", relaxed: "threads-relaxed" }[chosen] : chosen;
-    const count = counter(options.onProgress, files.weights ? 2 : 1);
+    const known = [options.wasm ? 0 : files.bytes[name]];
+    if (files.weights) known.push(options.weights ? 0 : files.bytes.weights);
+    const count = counter(options.onProgress, known);
     const [module, weights] = await Promise.all([
       compiled(options.wasm ?? files[name], count(0)),
       files.weights ? bytesOf(options.weights ?? files.weights, count(1)) : null,

@@ -35,10 +35,12 @@ function define(description, files) {
     }
 
     static async load(options = {}) {
+      checkOptions(options);
       return new Model(secret, await Engine.load(description, files, options));
     }
 
     static async loadInWorker(options = {}) {
+      checkOptions(options);
       return new ModelWorker(secret, await Remote.load(files, options));
     }
 

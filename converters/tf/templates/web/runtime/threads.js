@@ -4,12 +4,25 @@ const MOST_THREADS = 16;
 const AUTO_THREADS = 4;
 const PAGE = 65536;
 
+/** Starts one more worker, if this is one: bundlers give its script no address of itself. */
+let another;
+
+/** Whether this script may import others as scripts do; those of modules may not. */
+function isClassic() {
+  try {
+    importScripts();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A worker of the package, in a page or in node. */
 async function thread(files, { helps = false } = {}) {
   // A helper outside of a page must not keep the process alive, which each host is told in its way.
   const released = !helps || !NODE || typeof globalThis.Worker?.prototype.unref === "function";
   if (typeof Worker === "function" && released) {
-    const worker = files.worker();
+    const worker = another ? another() : files.worker();
     return {
       post: (message) => worker.postMessage(message),
       listen: (heard, failed) => {

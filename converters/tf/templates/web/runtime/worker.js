@@ -9,11 +9,15 @@ class Remote {
   static async load(files, options) {
     const { onProgress, ...others } = options;
     for (const key of ["wasm", "weights"]) {
-      if (others[key] instanceof URL) others[key] = others[key].href;
+      if (kindOf(others[key]) === "URL") others[key] = others[key].href;
     }
     const remote = new Remote();
     remote.#onProgress = onProgress;
-    remote.#thread = await thread(files);
+    try {
+      remote.#thread = await thread(files);
+    } catch (err) {
+      throw new ModelError("unsupported", `a worker can't be started: ${err.message}`, { cause: err });
+    }
     remote.#thread.listen(
       (message) => remote.#heard(message),
       (why) => remote.#end(new ModelError("run", `the worker stopped: ${why}`)),
@@ -42,8 +46,13 @@ class Remote {
         return;
       }
       const id = this.#next++;
+      try {
+        this.#thread.post({ id, ...what });
+      } catch (err) {
+        reject(new ModelError("input", `this can't be sent to a worker: ${err.message}`, { cause: err }));
+        return;
+      }
       this.#calls.set(id, { resolve, reject });
-      this.#thread.post({ id, ...what });
     });
   }
 
@@ -71,6 +80,10 @@ async function serve(Model) {
   const port = typeof self === "object" && typeof self.postMessage === "function"
     ? self
     : (await nodeModule("worker_threads")).parentPort;
+  if (!NODE) {
+    const { href } = globalThis.location;
+    another = () => new Worker(href, { type: isClassic() ? "classic" : "module" });
+  }
   let model;
   const answer = async ({ id, load, predict, help: lent }) => {
     try {
