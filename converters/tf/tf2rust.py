@@ -227,12 +227,12 @@ def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
 
 
 def _text_problem(graph: ir.Graph, options: Options) -> Problem | None:
-    """Returns that a crate without std takes no text, if the model reads some."""
-    read = [port.name for port in graph.inputs if port.value.dtype is ir.DType.STR]
-    if not read or options.profile is not Profile.NO_STD:
+    """Returns that the traits of firmware take no text, if the model reads some."""
+    read = [port.name for port in graph.inputs if port.dtype is ir.DType.STR]
+    if not read or options.embedded is None:
         return None
-    what = f"a crate without std takes numbers, and the input {read[0]} is text"
-    return Problem("--profile=no_std", what, "leave it out")
+    what = f"tensors of tfp-embedded own their elements, and the input {read[0]} borrows its text"
+    return Problem("--embedded_from", what, "leave it out")
 
 
 def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:
@@ -270,15 +270,17 @@ def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
 
     if options.states and options.profile is Profile.NO_STD:
         wrong("crates without std have no states", "leave it out, or leave out --profile=no_std")
-    inputs, outputs = ({p.name: p.value for p in ps} for ps in (graph.inputs, graph.outputs))
+    inputs, outputs = ({p.name: p for p in ps} for ps in (graph.inputs, graph.outputs))
     for given, next_ in options.states:
         for side, name, ports in (("input", given, inputs), ("output", next_, outputs)):
             if name not in ports:
                 wrong(f"no {side} {name!r}; there are {', '.join(ports)}")
         if given in inputs and next_ in outputs:
             a, b = inputs[given], outputs[next_]
-            if a.dtype is not b.dtype or not _carries(a.shape, b.shape):
-                kinds = [f"{v.dtype.value} {ir.shape_text(v.shape)}" for v in (a, b)]
+            if a.dtype is ir.DType.STR:
+                wrong(f"input {given!r} is text", "carry the numbers of words on")
+            if a.dtype is not b.dtype or not _carries(a.value.shape, b.value.shape):
+                kinds = [f"{p.dtype.value} {ir.shape_text(p.value.shape)}" for p in (a, b)]
                 wrong(f"input {given!r} is {kinds[0]}, and output {next_!r} is {kinds[1]}")
     for names in zip(*options.states, strict=True):
         for name in sorted({name for name in names if names.count(name) > 1}):

@@ -120,7 +120,7 @@ def made(graph: ir.Graph, predict: Predict, attempt: int = 0) -> Features:
         data = random.normal(size=shape) if kind.kind == "f" and not table else whole
         inputs[port.name] = data.astype(kind)
     try:
-        return Features(inputs, predict(inputs))
+        return Features(inputs, _readable(predict(inputs)))
     except Exception as err:  # TensorFlow raises whatever the model's ops make it raise.
         what = f"the model fails for random inputs: {shortened(err)}"
         advice = "record inputs that it takes, and pass them as --path_to_fv"
@@ -209,7 +209,7 @@ def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:
         raise FeaturesError.of(problems)
     inputs = {p.name: arrays[input_keys[p.name]].astype(p.value.dtype.numpy) for p in graph.inputs}
     try:
-        outputs = predict(inputs)
+        outputs = _readable(predict(inputs))
     except Exception as err:  # As above.
         what = f"the model fails for these inputs: {shortened(err)}"
         raise FeaturesError(Problem(str(path), what)) from err
@@ -220,6 +220,16 @@ def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:
     if problems:
         raise FeaturesError.of(problems)
     return Features(inputs, outputs)
+
+
+def _readable(outputs: Mapping[str, ir.Array]) -> dict[str, ir.Array]:
+    """Returns outputs, of which text is Python's strings."""
+    return {name: _strings(x) if x.dtype.kind in "OSU" else x for name, x in outputs.items()}
+
+
+def _strings(texts: ir.Array) -> ir.Array:
+    found = [ir.as_bytes(text).decode(errors="replace") for text in texts.ravel()]
+    return np.array(found, object).reshape(texts.shape)
 
 
 def _arrays(path: Path) -> dict[str, ir.Array]:
@@ -282,7 +292,12 @@ def _disagreement(path: Path, key: str, recorded: ir.Array, own: ir.Array) -> li
     if recorded.shape != own.shape:
         what = f"array {key!r} has the shape {list(recorded.shape)}, the model's {list(own.shape)}"
         return [Problem(str(path), what)]
-    if recorded.dtype.kind not in "biuf":
+    if recorded.dtype.kind == "U" and own.dtype.kind == "O":
+        if np.array_equal(recorded.astype(object), own):
+            return []
+        what = f"array {key!r} has other text than the model gives"
+        return [Problem(str(path), what, "record it with this model")]
+    if recorded.dtype.kind not in "biuf" or own.dtype.kind == "O":
         what = f"array {key!r} is {recorded.dtype}, expected {own.dtype}"
         return [Problem(str(path), what)]
     if not np.allclose(recorded, own, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True):

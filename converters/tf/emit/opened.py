@@ -311,6 +311,9 @@ class OpenPort:
         self.zero = port.zero
         self.sample = port.sample
         self.element = port.element
+        self.kind = port.kind
+        self.table = port.table
+        self.words = port.words
         self.read = port.read
         names = list(opened.dims)
         self.axes = [] if port.source else [_axis(dim, names) for dim in port.full]

@@ -81,7 +81,7 @@ class _Fixed:
     def graph(self, graph: Graph) -> Graph:
         inputs = tuple(Port(p.name, self._value(p.value)) for p in graph.inputs)
         nodes = tuple(self.node(node) for node in graph.nodes)
-        outputs = tuple(Port(p.name, self._value(p.value)) for p in graph.outputs)
+        outputs = tuple(replace(p, value=self._value(p.value)) for p in graph.outputs)
         return replace(graph, inputs=inputs, outputs=outputs, nodes=nodes)
 
     def node(self, node: Node) -> Node:

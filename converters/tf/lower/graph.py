@@ -26,6 +26,7 @@ from converters.tf.lower.tensors import (
     Rows,
     Seed,
     Several,
+    Spelled,
     Spread,
     TensorList,
     Tokens,
@@ -85,7 +86,7 @@ _HINTS = {
     "a complex number": "give its real and its imaginary part: tf.math.real and tf.math.imag",
     "the longest text of a call decides how many tokens there are": "give TextVectorization an "
     "output_sequence_length, or to_tensor() a shape",
-    "an output of text": "give the number of the word, and look the word up in the program",
+    "an output of text": "give words that the model knows, or their numbers",
 }
 
 
@@ -114,6 +115,7 @@ Tensor: TypeAlias = (
     | Complex
     | Tokens
     | Classes
+    | Spelled
     | Partition
     | Unknown
     | _Poison
@@ -478,7 +480,8 @@ def lower(
             low.problems.append(Problem(f"output {name}", what, _HINTS.get(what, "")))
             continue
         if found is not None:
-            outputs.append(ir.Port(name, found))
+            words = result.words if isinstance(result, Spelled) else None
+            outputs.append(ir.Port(name, found, words))
     if low.problems:
         raise UnsupportedError.of(low.problems)
     return ir.Graph(trace.name, tuple(inputs), tuple(outputs), tuple(low.build.nodes), trace.layers)
@@ -493,6 +496,8 @@ def _as_value(low: Lowering, result: Tensor) -> ir.Value | None:
         return result
     if isinstance(result, Symbol) and (known := result.known()) is not None:
         return ir.constant(known)
+    if isinstance(result, Spelled):
+        return result.places
     if isinstance(result, Variable):
         return low.weight(result)
     if isinstance(result, Bounds):

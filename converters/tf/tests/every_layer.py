@@ -347,15 +347,6 @@ REASONS: Mapping[str, str] = {
 """Why a class does not convert."""
 
 PARTS: Mapping[str, tuple[str, Case]] = {
-    "StringLookup": (
-        "without `invert`, which gives text",
-        Case(
-            "StringLookup",
-            lambda x: layers.StringLookup(vocabulary=_VOCABULARY, invert=True)(x),
-            (FLAT,),
-            ("int64",),
-        ),
-    ),
     "TextVectorization": (
         "with `output_sequence_length` where it gives numbers of tokens",
         Case(

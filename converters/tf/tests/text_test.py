@@ -26,7 +26,7 @@ from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.lower.convert import convert
 from converters.tf.lower.trace import Loaded
 from converters.tf.tests.checks import TOLERANCE, difference, model_of
-from converters.tf.web.package import web_files
+from tools.codegen.cargo import CratePlace
 from tools.codegen.conversion import UnsupportedError, UsageError
 
 WORDS = ["the", "fox", "quick", "a", "é", "b", "don't", "dontstopthefox", "😀", "the quick", "日本"]
@@ -228,6 +228,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         r"the longest text of a call decides .*output_sequence_length",
     ),
     "output": (lambda x: tf.strings.lower(x), "an output of text"),
+    "given": (lambda x: tf.where(_number(x) > 3, x, "a"), "text of an input among words"),
+    "zero": (lambda x: tf.gather(["a", "b\0"], _number(x) % 2), "which ends with a zero"),
+    "word": (lambda x: tf.gather(np.array([b"a", b"\xff"]), _number(x) % 2), "which is not UTF-8"),
+    "words": (lambda x: _number(tf.gather(["a", "b"], _number(x) % 2)), "text that no input gives"),
     "unicode": (lambda x: _number(tf.strings.lower(x, "utf-8")), "letters of Unicode"),
     "expression": (lambda x: _number(tf.strings.regex_replace(x, "a|b", "")), r"expression 'a\|b'"),
     "any": (lambda x: _number(tf.strings.regex_replace(x, "a.b", "")), "expression 'a.b'"),
@@ -262,10 +266,53 @@ def test_what_is_refused(case: str) -> None:
         convert(trace_model(_calls(body)).trace)
 
 
-def test_words_are_no_output() -> None:
-    model = _model(layers.StringLookup(vocabulary=["a"], invert=True), (1,), "int64")
-    with pytest.raises(UnsupportedError, match="from numbers to strings"):
-        convert(trace_model(model).trace)
+INVERTED: dict[str, dict[str, Any]] = {
+    "words": {},
+    "mask": {"mask_token": ""},
+    "word of a mask": {"mask_token": "the quick\u202e", "num_oov_indices": 3},
+}
+
+
+@pytest.mark.parametrize("options", INVERTED)
+def test_words_of_numbers(options: str) -> None:
+    given = np.array([[0, 1, 2], [-7, 5, 11], [12, 13, 40], [10, 4, 1 << 40]])
+    layer = layers.StringLookup(vocabulary=WORDS, invert=True, **INVERTED[options])
+    graph = compared(_model(layer, (3,), "int64"), given)
+    assert [port.dtype for port in graph.outputs] == [ir.DType.STR]
+
+
+def _chosen(x: Any) -> Any:
+    words = tf.constant(["the", "é", "", "日本"])
+    first = tf.gather(words, _number(x) % 4)
+    second = tf.where(tf.equal(x, "fox"), "fox", tf.reshape(first, [-1, 1]))
+    both = tf.concat([first, second, tf.fill(tf.shape(x), "the")], 1)
+    return tf.where(tf.equal(both, tf.reverse(both, [1])), both[:, ::-1], "other")
+
+
+def test_words_that_other_words_choose() -> None:
+    compared(_calls(_chosen))
+
+
+def test_words_of_a_table_of_words() -> None:
+    start = tf.lookup.KeyValueTensorInitializer(WORDS, WORDS[::-1])
+    table = tf.lookup.StaticHashTable(start, "none")
+    compared(_calls(lambda x: table.lookup(x)))
+
+
+def test_labels_of_a_classifier(tmp_path: Path) -> None:
+    class Labels(layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return tf.gather(tf.constant(["spam", "ham"]), tf.argmax(x, -1))
+
+    def body(x: Any) -> Any:
+        x = layers.Dense(2)(x)
+        return [x, Labels()(x)]
+
+    model = model_of([(3,)], body)
+    given = np.random.default_rng(1).normal(size=(9, 3)).astype(np.float32)
+    compared(model, given)
+    model.export(tmp_path / "model", verbose=False)
+    compared(load(tmp_path / "model", LoadOptions()), given)
 
 
 def _request(folder: Path, features: Path | None = None, **options: Any) -> tf2rust.Request:
@@ -275,17 +322,10 @@ def _request(folder: Path, features: Path | None = None, **options: Any) -> tf2r
     return tf2rust.Request(path, chosen, features=features, crate_only=True)
 
 
-def test_crates_without_std_take_no_text(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"takes numbers, and the input .* is text"):
-        tf2rust.run(_request(tmp_path, profile=Profile.NO_STD))
-
-
-def test_web_packages_take_no_text(tmp_path: Path) -> None:
-    request = _request(tmp_path)
-    result = tf2rust.run(request)
-    compiler: Any = None
-    with pytest.raises(UsageError, match="the model reads text"):
-        web_files(result.text, request.options, result.files, compiler)
+def test_tensors_of_firmware_take_no_text(tmp_path: Path) -> None:
+    place = CratePlace("path", "embedded")
+    with pytest.raises(UsageError, match=r"the input .* borrows its text"):
+        tf2rust.run(_request(tmp_path, profile=Profile.NO_STD, embedded=place))
 
 
 def test_the_description_of_the_model_has_numbers_alone(tmp_path: Path) -> None:
@@ -310,6 +350,24 @@ def test_recorded_texts(tmp_path: Path) -> None:
     records = {name: np.zeros((2, 1), np.float32)}
     np.savez(features, **records)
     with pytest.raises(FeaturesError, match="expected text"):
+        tf2rust.run(request)
+
+
+def test_recorded_words(tmp_path: Path) -> None:
+    model = _model(layers.StringLookup(vocabulary=["é", "b"], invert=True), (1,), "int64")
+    path, features = tmp_path / "model.keras", tmp_path / "features.npz"
+    model.save(path)
+    name = load(path, LoadOptions()).trace.inputs[0].name
+    request = tf2rust.Request(path, Options("net", "net"), features=features, crate_only=True)
+    records: dict[str, Any] = {name: np.array([[1], [0], [2]])}
+    words = np.array([["é"], ["[UNK]"], ["b"]])
+    np.savez(features, predictions=words, **records)
+    files = tf2rust.run(request).files
+    with np.load(io.BytesIO(files["rust_generated_code/testdata/features.npz"])) as found:
+        assert found["predictions"].tolist() == words.tolist()
+    assert '"\u00e9"' in files["rust_generated_code/src/words.rs"].decode()
+    np.savez(features, predictions=words[::-1], **records)
+    with pytest.raises(FeaturesError, match="other text than the model gives"):
         tf2rust.run(request)
 
 
