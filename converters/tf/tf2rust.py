@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from converters.tf.describe.architecture import FOLDER, description_files
 from converters.tf.describe.steady import settled, unsettled
 from converters.tf.emit.crate import Features, crate_files
 from converters.tf.emit.model import ModelText, model_text
+from converters.tf.emit.opened import sizes_advice
 from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
 from converters.tf.errors import FileError, shortened
@@ -209,11 +210,17 @@ def _graph(trace: Trace) -> ir.Graph:
             try:
                 return convert(trace)
             except UnsupportedError as err:
-                if not found:
+                if not found or not _is_given(trace, found[0]):
                     raise _with_remedy(trace, err) from err
                 shapes = joined([port.shape for port in trace.inputs], *found[0])
         inputs = zip(trace.inputs, shapes, strict=True)
         trace = replace(trace, inputs=tuple(replace(port, shape=shape) for port, shape in inputs))
+
+
+def _is_given(trace: Trace, sizes: Sequence[Size]) -> bool:
+    """Returns whether inputs have the dimensions of some sizes, which texts may decide instead."""
+    known = {name for port in trace.inputs for dim in port.shape for name in named(dim)}
+    return all(name in known for size in sizes for name in named(str(size)))
 
 
 def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
@@ -247,7 +254,7 @@ def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:
     names = ", ".join([*(unbound if bare else dims), *counts])
     if not names:
         return None
-    advice = "give the sizes with --input_shape"
+    advice = sizes_advice(graph)
     if counts:
         advice = "end the model before the values say how large a result is"
     if bare:
@@ -305,13 +312,14 @@ def _features(
     request: Request, graph: ir.Graph, loaded: Loaded, tolerance: float
 ) -> tuple[Features, float | None, tuple[str, ...]]:
     """Returns the features, by how much rounded weights change them, and what rounding decides."""
+    most = dict(request.options.most)
     if open_dims(graph):
-        graph = recorded.with_sizes(graph, request.features, dict(request.options.most))
+        graph = recorded.with_sizes(graph, request.features, most)
     differences: dict[int, float] = {}
 
     def draw(attempt: int) -> Features:
         if request.features is None:
-            features = recorded.made(graph, loaded.predict, attempt)
+            features = recorded.made(graph, loaded.predict, attempt, most)
         else:
             features = recorded.read(request.features, graph, loaded.predict)
         if request.options.weight_type is WeightType.FLOAT32:

@@ -286,6 +286,27 @@ impl<const N: usize> Open<N> {
         })
     }
 
+    /// Takes a dimension that the texts of an input decide; `axis` is the one after all of its own.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if it is too small or too large, or not what another input says.
+    pub fn told(
+        &mut self,
+        number: usize,
+        size: usize,
+        (input, axis): (&'static str, usize),
+    ) -> Result<()> {
+        match self.said(number, size, input, axis) {
+            None => Ok(()),
+            Some(wanted) => Err(Error::Shape {
+                input,
+                axis,
+                found: size,
+                wanted,
+            }),
+        }
+    }
+
     fn said(
         &mut self,
         number: usize,
@@ -473,6 +494,20 @@ mod tests {
         )
         .unwrap();
         assert_eq!(open.sizes(), [2, 3]);
+    }
+
+    #[test]
+    fn texts_say_a_dimension() {
+        let mut open = Open::within([0, 1], [usize::MAX, 3]);
+        for (size, wanted) in [(0, Wanted::AtLeast(1)), (4, Wanted::AtMost(3))] {
+            let error = open.told(1, size, ("x", 2)).unwrap_err();
+            assert!(
+                matches!(error, Error::Shape { axis: 2, found, wanted: w, .. }
+                if found == size && w == wanted)
+            );
+        }
+        open.told(1, 3, ("x", 2)).unwrap();
+        assert_eq!(open.sizes(), [1, 3]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ from converters.tf.emit.crate import Features
 from converters.tf.emit.model import feature_keys
 from converters.tf.errors import FeaturesError, shortened
 from converters.tf.ir.fixed import fixed, open_dims, sizes_of
+from converters.tf.ir.longest import longest_dims
 from converters.tf.ir.samples import made_texts
 from converters.tf.lower.trace import Predict
 from tools.codegen.conversion import Problem
@@ -49,6 +50,8 @@ def with_sizes(
 ) -> ir.Graph:
     """Returns a graph with numbers for its open dimensions: those of a file, or typical ones.
 
+    Without a file, those that texts decide stay open.
+
     Args:
         graph: The graph.
         path: The file; without one, typical sizes are taken.
@@ -76,7 +79,8 @@ def with_sizes(
             return fixed(graph, sizes)
         except ValueError as err:
             raise FeaturesError(Problem(str(path), str(err))) from err
-    names = open_dims(graph)
+    told = longest_dims(graph)
+    names = [name for name in open_dims(graph) if name not in told]
     for least in _SIZES:
         try:
             sizes = {name: least + place for place, name in enumerate(names)}
@@ -89,13 +93,19 @@ def with_sizes(
     )
 
 
-def made(graph: ir.Graph, predict: Predict, attempt: int = 0) -> Features:
+def made(
+    graph: ir.Graph,
+    predict: Predict,
+    attempt: int = 0,
+    bounds: Mapping[str, int] = MappingProxyType({}),
+) -> Features:
     """Returns the model's predictions for inputs that are always the same.
 
     Args:
         graph: The graph.
         predict: The model.
         attempt: Other inputs for every number; integers of which nothing is known become smaller.
+        bounds: The most that a dimension which texts decide may be, by its name.
 
     Raises:
         FeaturesError: The model refuses the inputs, or they are too large to be made.
@@ -111,7 +121,11 @@ def made(graph: ir.Graph, predict: Predict, attempt: int = 0) -> Features:
             raise FeaturesError(Problem("made features", f"{what}, too much to make", advice))
         kind = port.value.dtype.numpy
         if port.value.dtype is ir.DType.STR:
-            inputs[port.name] = made_texts(graph, port.value, shape, attempt)
+            texts = made_texts(graph, port.value, shape, attempt)
+            for name, longest in longest_dims(graph).items():
+                if longest.port.name == port.name and name in bounds:
+                    texts = longest.within(texts, bounds[name])
+            inputs[port.name] = texts
             continue
         least, limit, table = _limits(graph, port.value, most)
         if kind.kind == "b":

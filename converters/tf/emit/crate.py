@@ -371,6 +371,9 @@ def _import_values(text: ModelText, std: bool, deliver: Sequence[Code]) -> dict[
         skeleton = (skeleton | (_OPEN if std else _OPEN_NO_STD)) - _NOT_OPEN
         if text.opened.sums:
             skeleton |= _SUMS
+        readings = [code for p in text.inputs for _, code in text.opened.longest(p)]
+        if readings:
+            skeleton = skeleton.union({"text::longest"}, *(c.uses for c in readings))
     codes = [*text.lines, *(f.value for f in text.fields), *deliver]
     imports = ["crate::places::Places" if text.opened else "crate::places::*", "crate::weights"]
     imports += [f"crate::blocks::{b.type}" for b in text.blocks]

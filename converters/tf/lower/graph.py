@@ -84,7 +84,7 @@ _HINTS = {
     "a list that grows to a length that is not known": "give the TensorArray its size",
     "a part whose length the inputs say": "take a part of a fixed size, as tf.slice does, and mask",
     "a complex number": "give its real and its imaginary part: tf.math.real and tf.math.imag",
-    "the longest text of a call decides how many tokens there are": "give TextVectorization an "
+    "the longest of texts that no input gives decides how many tokens there are": "give an "
     "output_sequence_length, or to_tensor() a shape",
     "an output of text": "give words that the model knows, or their numbers",
 }
@@ -262,6 +262,7 @@ class Lowering:
         turns: How many loops the node is in.
         counts: Names of what each call counts.
         chosen: The places that masks choose.
+        longest: The open dimensions that tokens decide.
     """
 
     trace: Trace
@@ -275,6 +276,7 @@ class Lowering:
     turns: int = 0
     counts: set[str] = field(default_factory=set)
     chosen: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    longest: list[tuple[Tokens, int]] = field(default_factory=list)
     # With what an id belongs to: another one may get the id of one that is gone.
     _weights: dict[int, tuple[object, ir.Value]] = field(default_factory=dict)
     _orders: dict[str, tuple[list[str], dict[str, dict[int, str]]]] = field(default_factory=dict)

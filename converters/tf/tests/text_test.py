@@ -19,6 +19,7 @@ from converters.tf import ir, tf2rust
 from converters.tf.emit.options import Options, Profile
 from converters.tf.emit.support import problems
 from converters.tf.errors import FeaturesError
+from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.ir.ops.hashes import farm, sip
 from converters.tf.ir.samples import made_texts
@@ -132,6 +133,79 @@ def test_text_vectorization(options: str) -> None:
         compared(_model(layer, shape))
 
 
+OPEN: dict[str, dict[str, Any]] = {
+    "words": {},
+    "characters": {"split": "character"},
+    "neighbours": {"ngrams": 2},
+}
+
+
+@pytest.mark.parametrize("options", OPEN)
+def test_the_longest_text_decides(options: str) -> None:
+    for shape in ((1,), ()):
+        graph = compared(_model(layers.TextVectorization(vocabulary=WORDS, **OPEN[options]), shape))
+        assert open_dims(graph) == ("tokens",)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_layers_over_the_longest_text(masked: bool) -> None:
+    def body(x: Any) -> Any:
+        x = layers.TextVectorization(vocabulary=WORDS)(x)
+        x = layers.Embedding(len(WORDS) + 2, 4, mask_zero=masked)(x)
+        return [layers.GlobalAveragePooling1D()(x), layers.LSTM(3)(x), layers.Conv1D(2, 1)(x)]
+
+    compared(model_of([(1,)], body, ["string"]))
+
+
+def _both(join: Any) -> keras.Model:
+    def body(a: Any, b: Any) -> Any:
+        vectors = layers.TextVectorization(vocabulary=WORDS)
+        embedding = layers.Embedding(len(WORDS) + 2, 4)
+        return join([embedding(vectors(a)), embedding(vectors(b))])
+
+    return model_of([(1,), (1,)], body, ["string"] * 2)
+
+
+def test_the_longest_of_two_inputs() -> None:
+    loaded = trace_model(_both(layers.Concatenate(axis=1)))
+    graph = convert(loaded.trace)
+    assert open_dims(graph) == ("tokens", "tokens_2")
+    first, second = (port.name for port in graph.inputs)
+    arrays = {first: texts((1,)), second: texts((1,))[::-1][:, :1]}
+    arrays[second] = np.array([[text[:9]] for (text,) in arrays[second]], object)
+    found, expected = interpret(graph, arrays), loaded.predict(arrays)
+    for name, array in expected.items():
+        assert difference(found[name], array) <= TOLERANCE
+
+
+def test_texts_that_are_read_twice_have_one_length() -> None:
+    def body(x: Any) -> Any:
+        vectors = layers.TextVectorization(vocabulary=WORDS)
+        embeddings = [layers.Embedding(len(WORDS) + 2, 4) for _ in range(2)]
+        return layers.Add()([embedding(vectors(x)) for embedding in embeddings])
+
+    assert open_dims(compared(model_of([(1,)], body, ["string"]))) == ("tokens",)
+
+
+def test_two_lengths_are_not_one() -> None:
+    loaded = trace_model(_both(layers.Add()))
+    with pytest.raises(UnsupportedError, match=r"tokens_2, 4.*don't broadcast"):
+        tf2rust.graph_of(loaded)
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_texts_are_made_within_a_bound(most: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.keras"
+    _model(layers.TextVectorization(vocabulary=WORDS)).save(path)
+    options = Options("net", "net")
+    if most:
+        options = replace(options, profile=Profile.NO_STD, most=(("tokens", most),))
+    files = tf2rust.run(tf2rust.Request(path, options, crate_only=True)).files
+    with np.load(io.BytesIO(files["rust_generated_code/testdata/features.npz"])) as found:
+        length = found["predictions"].shape[1]
+    assert length == most if most else length > 3
+
+
 def test_whole_texts_as_tokens() -> None:
     compared(_model(layers.TextVectorization(vocabulary=WORDS, split=None)))
 
@@ -224,8 +298,10 @@ def test_numbers_and_texts_that_are_given_on_together() -> None:
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "longest": (
-        lambda x: layers.TextVectorization(vocabulary=["a"])(x),
-        r"the longest text of a call decides .*output_sequence_length",
+        lambda x: layers.TextVectorization(vocabulary=["1"], standardize=None)(
+            tf.strings.as_string(_number(x))
+        ),
+        "the longest of texts that no input gives",
     ),
     "output": (lambda x: tf.strings.lower(x), "an output of text"),
     "given": (lambda x: tf.where(_number(x) > 3, x, "a"), "text of an input among words"),
@@ -241,7 +317,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "first match alone",
     ),
     "joined": (lambda x: _number(tf.strings.join([x, x])), "no kernel for the op StringJoin"),
-    "compared": (lambda x: tf.equal(x, x), "compared with each other"),
+    "compared": (lambda x: tf.equal(x, tf.strings.lower(x)), "text that is standardized"),
     "separator": (
         lambda x: _number(tf.strings.split(x[:, 0], "--").to_tensor(shape=[None, 3])),
         "the separator b'--'",
@@ -287,6 +363,27 @@ def _chosen(x: Any) -> Any:
     second = tf.where(tf.equal(x, "fox"), "fox", tf.reshape(first, [-1, 1]))
     both = tf.concat([first, second, tf.fill(tf.shape(x), "the")], 1)
     return tf.where(tf.equal(both, tf.reverse(both, [1])), both[:, ::-1], "other")
+
+
+@pytest.mark.parametrize("compare", [tf.equal, tf.not_equal])
+def test_texts_that_are_compared(compare: Any) -> None:
+    class Compare(layers.Layer):  # type: ignore[misc]
+        def call(self, a: Any, b: Any) -> Any:
+            return compare(a, b)
+
+    model = model_of([(2,), (2,)], lambda a, b: Compare()(a, b), ["string"] * 2)
+    loaded = trace_model(model)
+    graph = convert(loaded.trace)
+    first, second = (port.name for port in graph.inputs)
+    arrays = {first: texts((2,)), second: texts((2,))}
+    arrays[second][::2] = "the"
+    (found,), (expected,) = interpret(graph, arrays).values(), loaded.predict(arrays).values()
+    assert found.any()
+    assert not found.all()
+    assert np.array_equal(found, expected)
+    columns = model_of([(2,), (1,)], lambda a, b: Compare()(a, b), ["string"] * 2)
+    ((_, reason),) = problems(convert(trace_model(columns).trace))
+    assert reason == "texts [batch, 1] compared as [batch, 2]"
 
 
 def test_words_that_other_words_choose() -> None:

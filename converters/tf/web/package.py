@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from converters.tf.emit.model import ModelText
+from converters.tf.emit.opened import sizes_advice
 from converters.tf.emit.options import Options, WeightsMode
 from converters.tf.emit.port_text import TEXT, WORD, PortText
 from converters.tf.web.compile import BUILDS, LINK_SHARED, THREADED, Compiler, compile_modules
@@ -131,7 +132,7 @@ def web_files(
     if text.opened is not None:
         names = ", ".join([*text.opened.dims, *text.opened.counts])
         what = f"a package has fixed sizes, and the model leaves {names} open"
-        advice = "give the sizes with --input_shape"
+        advice = sizes_advice(text.opened.plan.graph)
         if text.opened.counts:
             advice = "end the model before the values say how large a result is"
         raise UsageError(Problem("--target=web", what, advice))

@@ -18,6 +18,7 @@ from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.support import problems
 from converters.tf.ir.expressions import unknown
+from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.ir.samples import made_texts
 from converters.tf.tests.crates.crates import (
@@ -41,7 +42,13 @@ from converters.tf.tests.crates.graphs import (
     wide,
 )
 from converters.tf.tests.crates.more_graphs import MORE, refused
-from converters.tf.tests.crates.text_graphs import chosen_words, open_texts, open_words, texts
+from converters.tf.tests.crates.text_graphs import (
+    chosen_words,
+    longest_texts,
+    open_texts,
+    open_words,
+    texts,
+)
 
 _OK = "test result: ok"
 
@@ -64,16 +71,18 @@ def test_every_op(make: object, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("profile", Profile)
-@pytest.mark.parametrize("make", [open_texts, open_words])
+@pytest.mark.parametrize("make", [open_texts, open_words, longest_texts])
 def test_texts_with_open_dimensions(
     make: Callable[[], ir.Graph], profile: Profile, tmp_path: Path
 ) -> None:
     graph = make()
     bare = profile is Profile.NO_STD
-    inputs = {"x": made_texts(graph, graph.inputs[0].value, (1 if bare else 3, 5))}
+    batch, values = 1 if bare else 3, [port.value for port in graph.inputs]
+    inputs = {"x": made_texts(graph, values[0], (batch, 1 if len(values) > 1 else 5))}
+    inputs |= {"steps": np.ones((batch, 4), np.float32)} if len(values) > 1 else {}
     features = Features(inputs, interpret(graph, inputs))
     options = Options(graph.name, "graphs.py", profile=profile, runtime=RuntimeMode.CRATE)
-    options = replace(options, most=(("texts", 8),) if bare else ())
+    options = replace(options, most=tuple((n, 64) for n in open_dims(graph)) if bare else ())
     write(emit_crate(graph, options, features, rustfmt()), tmp_path)
     assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
 

@@ -65,6 +65,9 @@ def texts() -> ir.Graph:
             counts = ir.TokenCounts(reading, rest, 6, rest.buckets == 5)
             operands = [x, bins, *operands[2:]]
             s.op(counts, operands, (B, 2, 6), count, name=f"{label}_counts")
+    y = s.input("y", (2,), ir.DType.STR)
+    s.op(ir.SameText(), [x, x], (B, 2), BOOL, name="same")
+    s.op(ir.SameText(differs=True), [x, y], (B, 2), BOOL, name="differs")
     for dtype in (I32, I64):
         numbers = s.input(f"numbers_{dtype}", (B, 3), dtype)
         of_digits = [ir.TokenValues(ir.Reading(), rest) for rest in _RESTS]
@@ -119,4 +122,20 @@ def open_words() -> ir.Graph:
     operands = [x, table, *_vocabulary(s, WORDS)]
     s.op(ir.TokenValues(ir.Reading(), ir.Rest()), operands, shape, I32, name="words")
     _named(s, WORDS)
+    return s.graph()
+
+
+def longest_texts() -> ir.Graph:
+    """Returns as many words of each text as the longest has, and what depends on that number."""
+    s = Sketch("longest_texts")
+    x = s.input("x", (B, 1), ir.DType.STR)
+    flat = s.op(ir.Reshape(), [x], (B,), ir.DType.STR)
+    s.outputs.clear()
+    tokens = unknown("tokens")
+    op = ir.TokenValues(_READINGS["spaces"], ir.Rest(5), tokens)
+    operands = [flat, _numbers(len(WORDS) + 5, F32), *_vocabulary(s, WORDS)]
+    words = s.op(op, operands, (B, tokens), F32, name="words")
+    s.op(ir.Softmax(), [words], (B, tokens), name="weights")
+    steps = s.input("steps", (B, unknown("steps")))
+    s.op(ir.Concat(1), [words, steps], (B, tokens + unknown("steps")), name="joined")
     return s.graph()

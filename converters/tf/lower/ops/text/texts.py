@@ -83,7 +83,7 @@ def _digits(ctx: Context) -> Result:
     plain = {"precision": -1, "scientific": False, "shortest": False, "width": -1, "fill": ""}
     if any(ctx.attr(name, default) != default for name, default in plain.items()):
         raise Unsupported("numbers as text of a certain length")
-    x = ctx.value(0)
+    x = replace(ctx, args=(_plain(ctx, ctx.args[0]),)).value(0)
     if x.dtype.numpy.kind not in "iu" or x.dtype is ir.DType.U64:
         raise Unsupported(f"text of {x.dtype}")
     if x.dtype not in (ir.DType.I32, ir.DType.I64):
@@ -99,9 +99,12 @@ def _equal(ctx: Context) -> Result | None:
         known = isinstance(other, ir.Value | Variable) and other.data is not None
         if tokens is not None and known:
             return classes.equal_to(tokens, _text(ctx, 1 - place), differs)
-    if any(tokens is not None for tokens in found):
-        raise Unsupported("texts that are compared with each other")
-    return None
+    if all(tokens is None for tokens in found):
+        return None
+    sides = replace(ctx, args=tuple(_plain(ctx, arg) for arg in ctx.args)).values
+    if any(x.dtype is not ir.DType.STR for x in sides):
+        raise Unsupported("text that is compared with other than text")
+    return ctx.build.emit(ir.SameText(differs), sides, dtype=ir.DType.BOOL)
 
 
 _OWN: Mapping[str, Callable[[Context], Result | None]] = {
