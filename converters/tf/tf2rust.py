@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from converters.tf.describe.architecture import FOLDER, description_files
 from converters.tf.describe.steady import settled, unsettled
 from converters.tf.emit.crate import Features, crate_files
 from converters.tf.emit.model import ModelText, model_text
+from converters.tf.emit.opened import sizes_advice
 from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
 from converters.tf.errors import FileError, shortened
@@ -234,11 +235,17 @@ def _graph(trace: Trace) -> ir.Graph:
             try:
                 return convert(trace)
             except UnsupportedError as err:
-                if not found:
+                if not found or not _is_given(trace, found[0]):
                     raise _with_remedy(trace, err) from err
                 shapes = joined([port.shape for port in trace.inputs], *found[0])
         inputs = zip(trace.inputs, shapes, strict=True)
         trace = replace(trace, inputs=tuple(replace(port, shape=shape) for port, shape in inputs))
+
+
+def _is_given(trace: Trace, sizes: Sequence[Size]) -> bool:
+    """Returns whether inputs have the dimensions of some sizes, which texts may decide instead."""
+    known = {name for port in trace.inputs for dim in port.shape for name in named(dim)}
+    return all(name in known for size in sizes for name in named(str(size)))
 
 
 def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
@@ -252,12 +259,12 @@ def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
 
 
 def _text_problem(graph: ir.Graph, options: Options) -> Problem | None:
-    """Returns that a crate without std takes no text, if the model reads some."""
-    read = [port.name for port in graph.inputs if port.value.dtype is ir.DType.STR]
-    if not read or options.profile is not Profile.NO_STD:
+    """Returns that the traits of firmware take no text, if the model reads some."""
+    read = [port.name for port in graph.inputs if port.dtype is ir.DType.STR]
+    if not read or options.embedded is None:
         return None
-    what = f"a crate without std takes numbers, and the input {read[0]} is text"
-    return Problem("--profile=no_std", what, "leave it out")
+    what = f"tensors of tfp-embedded own their elements, and the input {read[0]} borrows its text"
+    return Problem("--embedded_from", what, "leave it out")
 
 
 def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:
@@ -272,7 +279,7 @@ def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:
     names = ", ".join([*(unbound if bare else dims), *counts])
     if not names:
         return None
-    advice = "give the sizes with --input_shape"
+    advice = sizes_advice(graph)
     if counts:
         advice = "end the model before the values say how large a result is"
     if bare:
@@ -295,15 +302,17 @@ def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
 
     if options.states and options.profile is Profile.NO_STD:
         wrong("crates without std have no states", "leave it out, or leave out --profile=no_std")
-    inputs, outputs = ({p.name: p.value for p in ps} for ps in (graph.inputs, graph.outputs))
+    inputs, outputs = ({p.name: p for p in ps} for ps in (graph.inputs, graph.outputs))
     for given, next_ in options.states:
         for side, name, ports in (("input", given, inputs), ("output", next_, outputs)):
             if name not in ports:
                 wrong(f"no {side} {name!r}; there are {', '.join(ports)}")
         if given in inputs and next_ in outputs:
             a, b = inputs[given], outputs[next_]
-            if a.dtype is not b.dtype or not _carries(a.shape, b.shape):
-                kinds = [f"{v.dtype.value} {ir.shape_text(v.shape)}" for v in (a, b)]
+            if a.dtype is ir.DType.STR:
+                wrong(f"input {given!r} is text", "carry the numbers of words on")
+            if a.dtype is not b.dtype or not _carries(a.value.shape, b.value.shape):
+                kinds = [f"{p.dtype.value} {ir.shape_text(p.value.shape)}" for p in (a, b)]
                 wrong(f"input {given!r} is {kinds[0]}, and output {next_!r} is {kinds[1]}")
     for names in zip(*options.states, strict=True):
         for name in sorted({name for name in names if names.count(name) > 1}):
@@ -328,13 +337,14 @@ def _features(
     request: Request, graph: ir.Graph, loaded: Loaded, tolerance: float
 ) -> tuple[Features, Rounding | None, tuple[str, ...]]:
     """Returns the features, by how much rounded weights change them, and what rounding decides."""
+    most = dict(request.options.most)
     if open_dims(graph):
-        graph = recorded.with_sizes(graph, request.features, dict(request.options.most))
+        graph = recorded.with_sizes(graph, request.features, most)
     differences: dict[int, Rounding] = {}
 
     def draw(attempt: int) -> Features:
         if request.features is None:
-            features = recorded.made(graph, loaded.predict, attempt)
+            features = recorded.made(graph, loaded.predict, attempt, most)
         else:
             features = recorded.read(request.features, graph, loaded.predict)
         if request.options.weight_type is WeightType.FLOAT32:

@@ -26,4 +26,6 @@ pub enum DType {
     UInt64,
     /// `bool`.
     Bool,
+    /// `&str`.
+    Text,
 }

@@ -88,3 +88,62 @@ pub fn deliver_bools(name: &'static str, from: &[u8], to: &mut [bool]) -> Result
     }
     Ok(())
 }
+
+/// As [`deliver`], for words at certain places of a list.
+///
+/// # Errors
+/// As [`deliver`]; [`Error::Plan`] if the list has no such place.
+pub fn deliver_words(
+    name: &'static str,
+    (words, from): (&'static [&'static str], &[i32]),
+    to: &mut [&'static str],
+) -> Result<()> {
+    if from.len() != to.len() {
+        return Err(Error::Output {
+            name,
+            found: to.len(),
+            expected: from.len(),
+        });
+    }
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = word(words, from)?;
+    }
+    Ok(())
+}
+
+/// The word at a place of a list.
+///
+/// # Errors
+/// [`Error::Plan`] if the list has no such place.
+pub fn word(words: &'static [&'static str], place: i32) -> Result<&'static str> {
+    let found = usize::try_from(place).ok().and_then(|at| words.get(at));
+    found.copied().ok_or(Error::Plan {
+        expected: "a place in the list of words",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static WORDS: [&str; 2] = ["a", "é"];
+
+    #[test]
+    fn words_are_those_of_the_list() {
+        let mut to = [""; 3];
+        assert!(deliver_words("y", (&WORDS, &[1, 0, 1]), &mut to).is_ok());
+        assert_eq!(to, ["é", "a", "é"]);
+        let short = deliver_words("y", (&WORDS, &[1, 0]), &mut to);
+        assert!(matches!(
+            short,
+            Err(Error::Output {
+                found: 3,
+                expected: 2,
+                ..
+            })
+        ));
+        for place in [2, -1, i32::MIN] {
+            assert!(matches!(word(&WORDS, place), Err(Error::Plan { .. })));
+        }
+    }
+}

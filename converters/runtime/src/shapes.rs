@@ -10,6 +10,9 @@ use std::vec::Vec;
 #[cfg(feature = "std")]
 use crate::bytes::filled;
 use crate::error::{Error, Result, Wanted};
+use crate::ports::deliver_words;
+#[cfg(feature = "std")]
+use crate::ports::word;
 
 /// The elements of an input, row-major, with its shape.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +104,23 @@ impl<const RANK: usize, const MOST: usize> Held<bool, RANK, MOST> {
     }
 }
 
+impl<const RANK: usize, const MOST: usize> Held<&'static str, RANK, MOST> {
+    /// As [`Held::take`], for words at certain places of a list.
+    ///
+    /// # Errors
+    /// As [`Held::take`]; [`Error::Plan`] if the list has no such place.
+    pub fn take_words(
+        &mut self,
+        name: &'static str,
+        (words, from): (&'static [&'static str], &[i32]),
+        shape: [usize; RANK],
+    ) -> Result<()> {
+        deliver_words(name, (words, from), self.room(name, from.len())?)?;
+        self.shape = shape;
+        Ok(())
+    }
+}
+
 /// The elements of an output, row-major, with its shape.
 #[cfg(feature = "std")]
 #[derive(Clone, Debug, PartialEq)]
@@ -170,6 +190,26 @@ impl<const RANK: usize> Array<bool, RANK> {
         shape: [usize; RANK],
     ) -> Result<()> {
         self.take_all(name, from.iter().map(|&x| x != 0), shape)
+    }
+}
+
+#[cfg(feature = "std")]
+impl<const RANK: usize> Array<&'static str, RANK> {
+    /// As [`Array::take`], for words at certain places of a list.
+    ///
+    /// # Errors
+    /// As [`Array::take`]; [`Error::Plan`] if the list has no such place.
+    pub fn take_words(
+        &mut self,
+        name: &'static str,
+        (words, from): (&'static [&'static str], &[i32]),
+        shape: [usize; RANK],
+    ) -> Result<()> {
+        for &place in from {
+            word(words, place)?;
+        }
+        let found = from.iter().map(|&at| word(words, at).unwrap_or_default());
+        self.take_all(name, found, shape)
     }
 }
 
@@ -244,6 +284,27 @@ impl<const N: usize> Open<N> {
             found: x.data.len(),
             expected: expected.unwrap_or(usize::MAX),
         })
+    }
+
+    /// Takes a dimension that the texts of an input decide; `axis` is the one after all of its own.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if it is too small or too large, or not what another input says.
+    pub fn told(
+        &mut self,
+        number: usize,
+        size: usize,
+        (input, axis): (&'static str, usize),
+    ) -> Result<()> {
+        match self.said(number, size, input, axis) {
+            None => Ok(()),
+            Some(wanted) => Err(Error::Shape {
+                input,
+                axis,
+                found: size,
+                wanted,
+            }),
+        }
     }
 
     fn said(
@@ -412,6 +473,17 @@ mod tests {
     const AXES: [Extent; 2] = [Extent::Open(0), Extent::Open(1)];
 
     #[test]
+    fn words_are_taken_with_their_shape() {
+        static WORDS: [&str; 2] = ["a", "é"];
+        let mut array = Array::filled("", [1, 2]).unwrap();
+        array.take_words("y", (&WORDS, &[1]), [1, 1]).unwrap();
+        assert_eq!((array.data.as_slice(), array.shape), (&["é"][..], [1, 1]));
+        assert!(array.take_words("y", (&WORDS, &[0, 2]), [1, 2]).is_err());
+        assert!(array.take_words("y", (&WORDS, &[0; 3]), [1, 3]).is_err());
+        assert_eq!(array.data, ["é"]);
+    }
+
+    #[test]
     fn inputs_say_the_dimensions() {
         let mut open = open();
         open.learn("a", &of(&[1; 6], [2, 3]), AXES).unwrap();
@@ -422,6 +494,20 @@ mod tests {
         )
         .unwrap();
         assert_eq!(open.sizes(), [2, 3]);
+    }
+
+    #[test]
+    fn texts_say_a_dimension() {
+        let mut open = Open::within([0, 1], [usize::MAX, 3]);
+        for (size, wanted) in [(0, Wanted::AtLeast(1)), (4, Wanted::AtMost(3))] {
+            let error = open.told(1, size, ("x", 2)).unwrap_err();
+            assert!(
+                matches!(error, Error::Shape { axis: 2, found, wanted: w, .. }
+                if found == size && w == wanted)
+            );
+        }
+        open.told(1, 3, ("x", 2)).unwrap();
+        assert_eq!(open.sizes(), [1, 3]);
     }
 
     #[test]

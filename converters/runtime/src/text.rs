@@ -20,6 +20,40 @@ pub struct Texts {
     pub words: Option<(Tensor<u8>, Tensor<i32>)>,
 }
 
+/// How many tokens the longest of some texts has.
+#[must_use]
+pub fn longest(reading: &Reading, texts: &[&str]) -> usize {
+    let none = Words {
+        bytes: &[],
+        ends: &[],
+    };
+    let count = |text: &&str| {
+        let mut found = [0_i64];
+        // A token of no vocabulary is of the first class, whose bin is the only one.
+        let counted = counts(reading, &none, &[*text], (&[0], 1, false), &mut found);
+        counted.map_or(0, |()| usize::try_from(found[0]).unwrap_or(usize::MAX))
+    };
+    texts.iter().map(count).max().unwrap_or(0)
+}
+
+/// Whether texts are the same, or whether they `differ`; those of the shorter side come again.
+///
+/// # Errors
+/// [`crate::error::Error::Plan`] if the slot does not fit.
+pub fn same(
+    m: &mut Memory<'_>,
+    (a, b): (&[&str], &[&str]),
+    differ: bool,
+    out: Slot<u8>,
+) -> Result<()> {
+    let (_, out) = m.write(out)?;
+    let pairs = a.iter().cycle().zip(b.iter().cycle());
+    for (out, (a, b)) in out.iter_mut().zip(pairs) {
+        *out = u8::from((a == b) != differ);
+    }
+    Ok(())
+}
+
 impl Texts {
     /// The value of each token by its class, `row` tokens of each text; the last value stands where a
     /// text has no more.
@@ -85,5 +119,26 @@ impl Texts {
                 ends: reader.read(ends.into())?,
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::text::finder::Rest;
+    use crate::kernels::text::tokens::Split;
+
+    #[test]
+    fn the_longest_text_has_the_most_tokens() {
+        let reading = Reading {
+            changes: &[],
+            split: Split::Whitespace,
+            widths: &[1, 2],
+            between: b" ",
+            rest: Rest::One,
+        };
+        assert_eq!(longest(&reading, &["a b", "", "one two  three", "x"]), 5);
+        assert_eq!(longest(&reading, &["", " \t"]), 0);
+        assert_eq!(longest(&reading, &[]), 0);
     }
 }

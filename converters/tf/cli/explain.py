@@ -150,4 +150,4 @@ def report(plan: Plan, mode: WeightsMode) -> dict[str, object]:
 
 def _port(port: ir.Port) -> dict[str, object]:
     dims = [str(d) if isinstance(d, ir.Batch) or is_open(d) else d for d in port.value.shape]
-    return {"name": port.name, "dtype": port.value.dtype.value, "shape": dims}
+    return {"name": port.name, "dtype": port.dtype.value, "shape": dims}

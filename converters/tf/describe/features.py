@@ -15,6 +15,7 @@ from converters.tf.emit.crate import Features
 from converters.tf.emit.model import feature_keys
 from converters.tf.errors import FeaturesError, shortened
 from converters.tf.ir.fixed import fixed, open_dims, sizes_of
+from converters.tf.ir.longest import longest_dims
 from converters.tf.ir.samples import made_texts
 from converters.tf.lower.trace import Predict
 from tools.codegen.conversion import Problem
@@ -49,6 +50,8 @@ def with_sizes(
 ) -> ir.Graph:
     """Returns a graph with numbers for its open dimensions: those of a file, or typical ones.
 
+    Without a file, those that texts decide stay open.
+
     Args:
         graph: The graph.
         path: The file; without one, typical sizes are taken.
@@ -76,7 +79,8 @@ def with_sizes(
             return fixed(graph, sizes)
         except ValueError as err:
             raise FeaturesError(Problem(str(path), str(err))) from err
-    names = open_dims(graph)
+    told = longest_dims(graph)
+    names = [name for name in open_dims(graph) if name not in told]
     for least in _SIZES:
         try:
             sizes = {name: least + place for place, name in enumerate(names)}
@@ -89,13 +93,19 @@ def with_sizes(
     )
 
 
-def made(graph: ir.Graph, predict: Predict, attempt: int = 0) -> Features:
+def made(
+    graph: ir.Graph,
+    predict: Predict,
+    attempt: int = 0,
+    bounds: Mapping[str, int] = MappingProxyType({}),
+) -> Features:
     """Returns the model's predictions for inputs that are always the same.
 
     Args:
         graph: The graph.
         predict: The model.
         attempt: Other inputs for every number; integers of which nothing is known become smaller.
+        bounds: The most that a dimension which texts decide may be, by its name.
 
     Raises:
         FeaturesError: The model refuses the inputs, or they are too large to be made.
@@ -111,7 +121,11 @@ def made(graph: ir.Graph, predict: Predict, attempt: int = 0) -> Features:
             raise FeaturesError(Problem("made features", f"{what}, too much to make", advice))
         kind = port.value.dtype.numpy
         if port.value.dtype is ir.DType.STR:
-            inputs[port.name] = made_texts(graph, port.value, shape, attempt)
+            texts = made_texts(graph, port.value, shape, attempt)
+            for name, longest in longest_dims(graph).items():
+                if longest.port.name == port.name and name in bounds:
+                    texts = longest.within(texts, bounds[name])
+            inputs[port.name] = texts
             continue
         least, limit, table = _limits(graph, port.value, most)
         if kind.kind == "b":
@@ -120,7 +134,7 @@ def made(graph: ir.Graph, predict: Predict, attempt: int = 0) -> Features:
         data = random.normal(size=shape) if kind.kind == "f" and not table else whole
         inputs[port.name] = data.astype(kind)
     try:
-        return Features(inputs, predict(inputs))
+        return Features(inputs, _readable(predict(inputs)))
     except Exception as err:  # TensorFlow raises whatever the model's ops make it raise.
         what = f"the model fails for random inputs: {shortened(err)}"
         advice = "record inputs that it takes, and pass them as --path_to_fv"
@@ -209,7 +223,7 @@ def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:
         raise FeaturesError.of(problems)
     inputs = {p.name: arrays[input_keys[p.name]].astype(p.value.dtype.numpy) for p in graph.inputs}
     try:
-        outputs = predict(inputs)
+        outputs = _readable(predict(inputs))
     except Exception as err:  # As above.
         what = f"the model fails for these inputs: {shortened(err)}"
         raise FeaturesError(Problem(str(path), what)) from err
@@ -220,6 +234,16 @@ def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:
     if problems:
         raise FeaturesError.of(problems)
     return Features(inputs, outputs)
+
+
+def _readable(outputs: Mapping[str, ir.Array]) -> dict[str, ir.Array]:
+    """Returns outputs, of which text is Python's strings."""
+    return {name: _strings(x) if x.dtype.kind in "OSU" else x for name, x in outputs.items()}
+
+
+def _strings(texts: ir.Array) -> ir.Array:
+    found = [ir.as_bytes(text).decode(errors="replace") for text in texts.ravel()]
+    return np.array(found, object).reshape(texts.shape)
 
 
 def _arrays(path: Path) -> dict[str, ir.Array]:
@@ -282,7 +306,12 @@ def _disagreement(path: Path, key: str, recorded: ir.Array, own: ir.Array) -> li
     if recorded.shape != own.shape:
         what = f"array {key!r} has the shape {list(recorded.shape)}, the model's {list(own.shape)}"
         return [Problem(str(path), what)]
-    if recorded.dtype.kind not in "biuf":
+    if recorded.dtype.kind == "U" and own.dtype.kind == "O":
+        if np.array_equal(recorded.astype(object), own):
+            return []
+        what = f"array {key!r} has other text than the model gives"
+        return [Problem(str(path), what, "record it with this model")]
+    if recorded.dtype.kind not in "biuf" or own.dtype.kind == "O":
         what = f"array {key!r} is {recorded.dtype}, expected {own.dtype}"
         return [Problem(str(path), what)]
     if not np.allclose(recorded, own, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True):

@@ -16,6 +16,7 @@ from converters.tf.describe.features import moves
 from converters.tf.emit.crate import Features
 from converters.tf.errors import FeaturesError
 from converters.tf.ir import Array
+from converters.tf.ir.expressions import surely
 from converters.tf.ir.interpret import interpret
 
 # Sets of inputs that are tried.
@@ -72,7 +73,7 @@ def unsettled(graph: ir.Graph, features: Features, tolerance: float) -> tuple[st
     """Returns outputs that depend on rounding, or all if the graph refuses the inputs."""
     if not _jumps(graph, {port.value for port in graph.inputs}):
         return ()
-    large = sum(node.op.macs(node) for node in graph.nodes) > _LARGE
+    large = surely(lambda: sum(node.op.macs(node) for node in graph.nodes) > _LARGE)
     found: set[str] = set()
     for seed in range(_TRIALS_OF_LARGE if large else _TRIALS):
         rounding = functools.partial(_rounded, np.random.default_rng(seed))

@@ -13,7 +13,7 @@ from converters.tf.emit.names import snake
 from converters.tf.emit.opened import Opened
 from converters.tf.emit.ops.registry import OPS
 from converters.tf.emit.options import Options, Profile
-from converters.tf.emit.port_text import TEXT, PortText
+from converters.tf.emit.port_text import TEXT, WORD, PortText
 from converters.tf.emit.statements import MEMORY, Code, Kind, Name, code
 from converters.tf.emit.timed import label, timed
 from converters.tf.emit.weights import WeightFile, lay_out, packed_constants, rust_type
@@ -21,6 +21,7 @@ from converters.tf.ir.sizes import elements, is_fixed
 from converters.tf.passes.rounded import WeightType
 from converters.tf.plan.arena import Plan, plan_memory
 from tools.codegen.names import Scope, type_name
+from tools.codegen.rust import string_literal
 
 
 @dataclass(frozen=True)
@@ -255,11 +256,12 @@ def _port(
 ) -> PortText:
     value = port.value
     kind = {ir.DType.BOOL: "bool", ir.DType.STR: TEXT}.get(value.dtype, rust_type(value.dtype))
+    words = tuple(string_literal(word.decode()) for word in port.words or ())
     return PortText(
         field,
         port.name,
         key,
-        kind,
+        kind if port.words is None else WORD,
         elements(value.shape),
         is_fixed(value.shape),
         ir.shape_text(value.shape),
@@ -267,6 +269,7 @@ def _port(
         is_fixed(value.shape) or _follow(value, made),
         source,
         value.shape,
+        words,
     )
 
 

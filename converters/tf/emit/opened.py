@@ -12,10 +12,12 @@ from converters.tf import ir
 from converters.tf.emit.context import SlotName
 from converters.tf.emit.names import snake
 from converters.tf.emit.port_text import PortText
+from converters.tf.emit.readings import reading_of
 from converters.tf.emit.statements import Code, Kind, Name
 from converters.tf.emit.weights import rust_type
 from converters.tf.ir.expressions import Atom, Floor, Size, Unknown, counted, size_at
 from converters.tf.ir.fixed import counted_dims, open_dims
+from converters.tf.ir.longest import longest_dims
 from converters.tf.ir.sizes import numbers
 from converters.tf.plan.arena import Plan, region
 from tools.codegen.names import Scope
@@ -176,6 +178,19 @@ class Opened:
         """Returns the bytes of the workspace for open dimensions."""
         return sum(max(size_at(s, sizes) for s in region) for region in self.plan.regions)
 
+    def longest(self, port: PortText) -> list[tuple[int, Code]]:
+        """Returns the open dimensions that the texts of an input decide.
+
+        Returns:
+            The number of each among all, and how a text becomes tokens.
+        """
+        names = list(self.dims)
+        return [
+            (names.index(name) + 1, reading_of(longest.reading, ir.Rest()))
+            for name, longest in longest_dims(self.plan.graph).items()
+            if longest.port.name == port.name and not port.source
+        ]
+
     @property
     def sums(self) -> bool:
         """Returns whether an input has a size that is computed of open dimensions."""
@@ -266,6 +281,14 @@ class Opened:
         return self._variables[part.name]
 
 
+def sizes_advice(graph: ir.Graph) -> str:
+    """Returns how the open dimensions of a model are fixed."""
+    told = longest_dims(graph)
+    given = ["give the sizes with --input_shape"] if set(open_dims(graph)) - set(told) else []
+    named = ["give TextVectorization an output_sequence_length"] if told else []
+    return ", and ".join([*given, *named])
+
+
 def _wish(name: str) -> str:
     """Returns a field for an open dimension, which no other field of the places is called."""
     wish = snake(name, "size")
@@ -296,6 +319,7 @@ class OpenPort:
         dims: The same in terms of `sizes` and of the places `s`, for an output.
         counted: Whether the call counts how many elements it has, for an output.
         most: The most elements, in a crate without std.
+        longest: Open dimensions that its texts decide, each with how these become tokens.
         beyond: A shape of which one dimension is 1 more than the most it may be, for an input.
     """
 
@@ -311,6 +335,9 @@ class OpenPort:
         self.zero = port.zero
         self.sample = port.sample
         self.element = port.element
+        self.kind = port.kind
+        self.table = port.table
+        self.words = port.words
         self.read = port.read
         names = list(opened.dims)
         self.axes = [] if port.source else [_axis(dim, names) for dim in port.full]
@@ -321,6 +348,7 @@ class OpenPort:
             for axis, dim in computed
             if isinstance(dim, Size) and not dim.name
         ]
+        self.longest = opened.longest(port)
         self.dims = [_dim(dim, opened) for dim in port.full] if port.source else []
         self.counted = any(map(counted, numbers(port.full))) if port.source else False
         self.most = opened.elements(port.full) if opened.most else 0

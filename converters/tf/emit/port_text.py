@@ -9,8 +9,9 @@ from converters.tf.emit.statements import Code
 from converters.tf.ir.expressions import is_open
 from tools.codegen.rust import string_literal
 
-# The Rust type of a text.
+# The Rust type of a text, and of a word that the model has.
 TEXT = "&str"
+WORD = "&'static str"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class PortText:
         leading: Whether examples follow each other, each in one piece, or there is no batch.
         source: Expression of an output's elements; nothing for an input.
         full: The shape, whatever is open in it.
+        words: Literals of the words that an output's numbers stand for, if it is text.
     """
 
     field: str
@@ -42,6 +44,7 @@ class PortText:
     leading: bool
     source: Code | None = None
     full: ir.Shape = ()
+    words: tuple[str, ...] = ()
 
     @property
     def extents(self) -> str:
@@ -53,7 +56,8 @@ class PortText:
     @property
     def zero(self) -> str:
         """Returns the zero of the type."""
-        return {"bool": "false", "f32": "0.0", "f64": "0.0", TEXT: '""'}.get(self.type, "0")
+        zeros = {"bool": "false", "f32": "0.0", "f64": "0.0", TEXT: '""', WORD: '""'}
+        return zeros.get(self.type, "0")
 
     @property
     def sample(self) -> str:
@@ -67,9 +71,24 @@ class PortText:
         return "&'a str" if self.type == TEXT else self.type
 
     @property
+    def lifetime(self) -> str:
+        """Returns the parameter of a type that holds elements which are borrowed."""
+        return "<'a>" if self.type == TEXT else ""
+
+    @property
+    def kind(self) -> str:
+        """Returns the type of an element as people read it."""
+        return TEXT if self.type == WORD else self.type
+
+    @property
+    def table(self) -> str:
+        """Returns the name of the list of an output's words."""
+        return self.field.upper()
+
+    @property
     def read(self) -> str:
         """Returns the expression of the recorded elements."""
         key = string_literal(self.key)
-        if self.type == TEXT:
+        if self.type in (TEXT, WORD):
             return f"features.texts({key})"
         return f"features.array::<{self.type}>({key})"

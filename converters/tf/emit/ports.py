@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from converters.tf.emit.model import ModelText
-from converters.tf.emit.port_text import PortText
+from converters.tf.emit.port_text import TEXT, WORD, PortText
 from converters.tf.emit.statements import Code, Part, code
 from converters.tf.ir.expressions import counted
 from converters.tf.ir.sizes import numbers
@@ -33,6 +33,8 @@ _VARIANTS = {
     "u32": "UInt32",
     "u64": "UInt64",
     "bool": "Bool",
+    TEXT: "Text",
+    WORD: "Text",
 }
 # How a tensor is borrowed, what then gives nested arrays, and the pointer to its elements.
 _VIEWS = (
@@ -55,8 +57,12 @@ class PortView:
         self.extents = port.extents
         self.variant = _VARIANTS.get(port.type, "")
         self.element = port.element
+        self.lifetime = port.lifetime
+        self.kind = port.kind
+        self.table = port.table
+        self.words = port.words
         self.read = port.read
-        self.nested = port.type
+        self.nested = port.element
         for size in reversed(port.dims):
             self.nested = f"[{self.nested}; {size}]"
         # Without dimensions there is one element and nothing to nest.
@@ -123,13 +129,16 @@ def deliver_lines(text: ModelText, slice_of: str) -> list[Code]:
     lines = []
     for p in text.outputs:
         opened = text.opened
+        ending = {"bool": "_bools", WORD: "_words"}.get(p.type, "")
+        source: Part = p.source or ""
+        if p.type == WORD:
+            source = code("({}, {})", f"&words::{p.table}", source)
         if opened is not None and (opened.most or any(map(counted, numbers(p.full)))):
-            method = "take_bools" if p.type == "bool" else "take"
             shape: list[Part] = [opened.dim(d) for d in p.full]
-            template = f"outputs.{p.field}.{method}({{}}, {{}}, {{}})?;"
-            lines.append(code(template, string_literal(p.name), p.source or "", shape))
+            template = f"outputs.{p.field}.take{ending}({{}}, {{}}, {{}})?;"
+            lines.append(code(template, string_literal(p.name), source, shape))
             continue
-        function = "deliver_bools" if p.type == "bool" else "deliver"
-        parts = (string_literal(p.name), p.source or "", f"outputs.{p.field}{slice_of}")
+        function = f"deliver{ending}"
+        parts = (string_literal(p.name), source, f"outputs.{p.field}{slice_of}")
         lines.append(code(f"{function}({{}}, {{}}, {{}})?;", *parts, use=[f"ports::{function}"]))
     return lines

@@ -26,7 +26,7 @@ def _reasons(node: ir.Node) -> list[str]:
     if isinstance(op, ir.Reshape):
         return []
     name = type(op).__name__
-    reads = isinstance(op, ir.TokenCounts | ir.TokenValues)
+    reads = isinstance(op, ir.SameText | ir.TokenCounts | ir.TokenValues)
     if any(v.dtype is ir.DType.STR for v in (*(() if reads else node.present), *node.outputs)):
         return [f"{name} of text"]
     if type(op) not in OPS:

@@ -10,17 +10,21 @@ import numpy as np
 
 from converters.tf.ir.expressions import Size, Unknown, counted
 from converters.tf.ir.graph import Graph, Node, Op, Port
+from converters.tf.ir.longest import longest_dims
 from converters.tf.ir.values import Array, Batch, Shape, Value, shape_text
 
 
 def open_dims(graph: Graph) -> tuple[str, ...]:
-    """Returns the names of the open dimensions besides the batch, in the order of the inputs."""
+    """Returns the names of the open dimensions besides the batch, in the order of the inputs.
+
+    Those that texts decide come last.
+    """
     found: dict[str, None] = {}
     for port in graph.inputs:
         for dim in port.value.shape:
             if isinstance(dim, Size):
                 found |= {atom.name: None for atom in dim.atoms() if isinstance(atom, Unknown)}
-    return tuple(found)
+    return (*found, *longest_dims(graph))
 
 
 def counted_dims(graph: Graph) -> dict[str, int]:
@@ -48,6 +52,8 @@ def sizes_of(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, int]:
                 computed.append((port.name, dim, size))
             elif isinstance(dim, Size) and found.setdefault(dim.name, size) != size:
                 raise ValueError(f"{dim!s} is {found[dim.name]}, and {size} in input {port.name}")
+    for name, longest in longest_dims(graph).items():
+        found[name] = longest.of(inputs[longest.port.name])
     for name, of, size in computed:
         if of.at(found) != size:
             raise ValueError(f"{of!s} is {of.at(found)}, and {size} in input {name}")
@@ -81,7 +87,7 @@ class _Fixed:
     def graph(self, graph: Graph) -> Graph:
         inputs = tuple(Port(p.name, self._value(p.value)) for p in graph.inputs)
         nodes = tuple(self.node(node) for node in graph.nodes)
-        outputs = tuple(Port(p.name, self._value(p.value)) for p in graph.outputs)
+        outputs = tuple(replace(p, value=self._value(p.value)) for p in graph.outputs)
         return replace(graph, inputs=inputs, outputs=outputs, nodes=nodes)
 
     def node(self, node: Node) -> Node:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
 from converters.tf.ir.operands import Operands
 from converters.tf.ir.types import SINGLE, unserved
 from converters.tf.ir.values import Array, DType, Shape, Value
@@ -158,10 +160,30 @@ class Node:
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of a graph with its public name, in the model's words."""
+    """An input or output of a graph.
+
+    Attributes:
+        name: Its public name, in the model's words.
+        value: The tensor.
+        words: What the numbers of an output stand for, from 0 on, if it is text: UTF-8, without a
+            zero at the end.
+    """
 
     name: str
     value: Value
+    words: tuple[bytes, ...] | None = None
+
+    @property
+    def dtype(self) -> DType:
+        """Returns the element type that users see."""
+        return self.value.dtype if self.words is None else DType.STR
+
+    def spelled(self, numbers: Array) -> Array:
+        """Returns an output as users see it: Python's strings where it is text."""
+        if self.words is None:
+            return numbers
+        words = np.array([word.decode() for word in self.words], object)
+        return np.asarray(words[numbers], object)
 
 
 @dataclass(frozen=True)

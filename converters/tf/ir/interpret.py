@@ -45,7 +45,7 @@ def interpret(
             raise ValueError(f"input {port.name} has shape {data.shape}, not {expected}")
         values[port.value] = data
     run_nodes(graph, values, batch, change)
-    return {port.name: _read(port.value, values) for port in graph.outputs}
+    return {port.name: port.spelled(_read(port.value, values)) for port in graph.outputs}
 
 
 def _batch(graph: ir.Graph, inputs: Mapping[str, Array]) -> int:

@@ -26,6 +26,7 @@ from converters.tf.lower.tensors import (
     Rows,
     Seed,
     Several,
+    Spelled,
     Spread,
     TensorList,
     Tokens,
@@ -83,9 +84,9 @@ _HINTS = {
     "a list that grows to a length that is not known": "give the TensorArray its size",
     "a part whose length the inputs say": "take a part of a fixed size, as tf.slice does, and mask",
     "a complex number": "give its real and its imaginary part: tf.math.real and tf.math.imag",
-    "the longest text of a call decides how many tokens there are": "give TextVectorization an "
+    "the longest of texts that no input gives decides how many tokens there are": "give an "
     "output_sequence_length, or to_tensor() a shape",
-    "an output of text": "give the number of the word, and look the word up in the program",
+    "an output of text": "give words that the model knows, or their numbers",
 }
 
 
@@ -114,6 +115,7 @@ Tensor: TypeAlias = (
     | Complex
     | Tokens
     | Classes
+    | Spelled
     | Partition
     | Unknown
     | _Poison
@@ -260,6 +262,7 @@ class Lowering:
         turns: How many loops the node is in.
         counts: Names of what each call counts.
         chosen: The places that masks choose.
+        longest: The open dimensions that tokens decide.
     """
 
     trace: Trace
@@ -273,6 +276,7 @@ class Lowering:
     turns: int = 0
     counts: set[str] = field(default_factory=set)
     chosen: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    longest: list[tuple[Tokens, int]] = field(default_factory=list)
     # With what an id belongs to: another one may get the id of one that is gone.
     _weights: dict[int, tuple[object, ir.Value]] = field(default_factory=dict)
     _orders: dict[str, tuple[list[str], dict[str, dict[int, str]]]] = field(default_factory=dict)
@@ -478,7 +482,8 @@ def lower(
             low.problems.append(Problem(f"output {name}", what, _HINTS.get(what, "")))
             continue
         if found is not None:
-            outputs.append(ir.Port(name, found))
+            words = result.words if isinstance(result, Spelled) else None
+            outputs.append(ir.Port(name, found, words))
     if low.problems:
         raise UnsupportedError.of(low.problems)
     return ir.Graph(trace.name, tuple(inputs), tuple(outputs), tuple(low.build.nodes), trace.layers)
@@ -493,6 +498,8 @@ def _as_value(low: Lowering, result: Tensor) -> ir.Value | None:
         return result
     if isinstance(result, Symbol) and (known := result.known()) is not None:
         return ir.constant(known)
+    if isinstance(result, Spelled):
+        return result.places
     if isinstance(result, Variable):
         return low.weight(result)
     if isinstance(result, Bounds):

@@ -172,6 +172,19 @@ class Classes:
 
 
 @dataclass(frozen=True, eq=False)
+class Spelled:
+    """Text that is chosen from a list of words.
+
+    Attributes:
+        places: The place of each word in the list, a number of int32.
+        words: The list.
+    """
+
+    places: ir.Value
+    words: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Partition:
     """How tokens lie in their texts, in one of the forms in which TensorFlow says it.
 

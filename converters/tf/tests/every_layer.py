@@ -347,24 +347,6 @@ REASONS: Mapping[str, str] = {
 """Why a class does not convert."""
 
 PARTS: Mapping[str, tuple[str, Case]] = {
-    "StringLookup": (
-        "without `invert`, which gives text",
-        Case(
-            "StringLookup",
-            lambda x: layers.StringLookup(vocabulary=_VOCABULARY, invert=True)(x),
-            (FLAT,),
-            ("int64",),
-        ),
-    ),
-    "TextVectorization": (
-        "with `output_sequence_length` where it gives numbers of tokens",
-        Case(
-            "TextVectorization",
-            lambda x: layers.TextVectorization(vocabulary=_VOCABULARY)(x),
-            ((1,),),
-            ("string",),
-        ),
-    ),
     "MelSpectrogram": (
         "only with `power_to_db=False`: decibels are limited by the loudest of the batch",
         _case("MelSpectrogram", (640,), fft_length=128, sequence_stride=64, sequence_length=128),

@@ -203,6 +203,44 @@ def test_numbers_for_words(tmp_path: Path) -> None:
     tested.update(checked(tmp_path, ROWS, body, dtype=object, batches=(1, 7)))
 
 
+def test_words_for_words(tmp_path: Path) -> None:
+    def body(net: Network, x: str) -> list[str]:
+        listed: dict[str, Any] = {"keys_strings": WORDS, "values_strings": WORDS[::-1]}
+        return [
+            net("LabelEncoder", x, default_string="naïve", **listed),
+            net("LabelEncoder", net("LabelEncoder", x, **listed), **listed),
+        ]
+
+    tested.update(checked(tmp_path, ROWS, body, dtype=object, batches=(1, 7)))
+
+
+@pytest.mark.parametrize("keys", ["int64s", "floats"])
+def test_words_for_numbers(tmp_path: Path, keys: str) -> None:
+    def body(net: Network, x: str) -> str:
+        kind = TensorProto.INT64 if keys == "int64s" else TensorProto.FLOAT
+        listed: dict[str, Any] = {f"keys_{keys}": [0, 1] if keys == "int64s" else [0.0, 1.0]}
+        whole = net("Cast", net("Round", x), to=kind)
+        return net("LabelEncoder", whole, values_strings=["é", ""], **listed)
+
+    _check(tmp_path, body)
+
+
+def test_classes_whose_labels_are_words(tmp_path: Path) -> None:
+    def body(net: Network, x: str) -> list[str]:
+        linear: dict[str, Any] = {"coefficients": [0.1 * i for i in range(-7, 8)]}
+        linear |= {"intercepts": [0.1, -0.2, 0.3], "classlabels_strings": ["b", "日本", "a"]}
+        two: dict[str, Any] = {"coefficients": [-0.1, 0.2, 0.3, -0.4, 0.5], "intercepts": [0.05]}
+        two |= {"classlabels_strings": ["ham", "spam"], "post_transform": "LOGISTIC"}
+        forest = trees(net, "class", (0, 1, 2)) | {"classlabels_strings": ["x", "y", "z"]}
+        return [
+            *net.many("LinearClassifier", 2, x, post_transform="SOFTMAX", **linear),
+            *net.many("LinearClassifier", 2, x, **two),
+            *net.many("TreeEnsembleClassifier", 2, x, post_transform="NONE", **forest),
+        ]
+
+    _check(tmp_path, body)
+
+
 @pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
 def test_counts_of_words(tmp_path: Path, mode: str) -> None:
     def body(net: Network, x: str) -> list[str]:
@@ -218,7 +256,7 @@ def test_counts_of_words(tmp_path: Path, mode: str) -> None:
 def test_words_that_are_refused(tmp_path: Path) -> None:
     refused: list[tuple[str, dict[str, Any]]] = [
         ("there twice", {"keys_strings": ["a", "a"], "values_int64s": [1, 2]}),
-        ("labels that are strings", {"keys_int64s": [1], "values_strings": ["a"]}),
+        ("not UTF-8", {"keys_strings": ["a"], "values_strings": [b"\xff"]}),
         ("1 keys and 2 values", {"keys_strings": ["a"], "values_int64s": [1, 2]}),
     ]
     for expected, attrs in refused:

@@ -136,6 +136,9 @@ def _compared(
 
 def _apart(found: Array, wanted: Array, narrow: bool, atol: float) -> str:
     """Returns how a tensor differs from what is wanted, or nothing."""
+    if wanted.dtype.kind in "OSU" and found.dtype == object:
+        same = found.shape == wanted.shape and found.tolist() == wanted.astype(str).tolist()
+        return "" if same else "text differs"
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return f"{found.dtype}{list(found.shape)}, not {wanted.dtype}{list(wanted.shape)}"
     if wanted.dtype.kind != "f":

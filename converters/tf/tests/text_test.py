@@ -19,6 +19,7 @@ from converters.tf import ir, tf2rust
 from converters.tf.emit.options import Options, Profile
 from converters.tf.emit.support import problems
 from converters.tf.errors import FeaturesError
+from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.ir.ops.hashes import farm, sip
 from converters.tf.ir.samples import made_texts
@@ -26,7 +27,7 @@ from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.lower.convert import convert
 from converters.tf.lower.trace import Loaded
 from converters.tf.tests.checks import TOLERANCE, difference, model_of
-from converters.tf.web.package import web_files
+from tools.codegen.cargo import CratePlace
 from tools.codegen.conversion import UnsupportedError, UsageError
 
 WORDS = ["the", "fox", "quick", "a", "é", "b", "don't", "dontstopthefox", "😀", "the quick", "日本"]
@@ -132,6 +133,79 @@ def test_text_vectorization(options: str) -> None:
         compared(_model(layer, shape))
 
 
+OPEN: dict[str, dict[str, Any]] = {
+    "words": {},
+    "characters": {"split": "character"},
+    "neighbours": {"ngrams": 2},
+}
+
+
+@pytest.mark.parametrize("options", OPEN)
+def test_the_longest_text_decides(options: str) -> None:
+    for shape in ((1,), ()):
+        graph = compared(_model(layers.TextVectorization(vocabulary=WORDS, **OPEN[options]), shape))
+        assert open_dims(graph) == ("tokens",)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_layers_over_the_longest_text(masked: bool) -> None:
+    def body(x: Any) -> Any:
+        x = layers.TextVectorization(vocabulary=WORDS)(x)
+        x = layers.Embedding(len(WORDS) + 2, 4, mask_zero=masked)(x)
+        return [layers.GlobalAveragePooling1D()(x), layers.LSTM(3)(x), layers.Conv1D(2, 1)(x)]
+
+    compared(model_of([(1,)], body, ["string"]))
+
+
+def _both(join: Any) -> keras.Model:
+    def body(a: Any, b: Any) -> Any:
+        vectors = layers.TextVectorization(vocabulary=WORDS)
+        embedding = layers.Embedding(len(WORDS) + 2, 4)
+        return join([embedding(vectors(a)), embedding(vectors(b))])
+
+    return model_of([(1,), (1,)], body, ["string"] * 2)
+
+
+def test_the_longest_of_two_inputs() -> None:
+    loaded = trace_model(_both(layers.Concatenate(axis=1)))
+    graph = convert(loaded.trace)
+    assert open_dims(graph) == ("tokens", "tokens_2")
+    first, second = (port.name for port in graph.inputs)
+    arrays = {first: texts((1,)), second: texts((1,))[::-1][:, :1]}
+    arrays[second] = np.array([[text[:9]] for (text,) in arrays[second]], object)
+    found, expected = interpret(graph, arrays), loaded.predict(arrays)
+    for name, array in expected.items():
+        assert difference(found[name], array) <= TOLERANCE
+
+
+def test_texts_that_are_read_twice_have_one_length() -> None:
+    def body(x: Any) -> Any:
+        vectors = layers.TextVectorization(vocabulary=WORDS)
+        embeddings = [layers.Embedding(len(WORDS) + 2, 4) for _ in range(2)]
+        return layers.Add()([embedding(vectors(x)) for embedding in embeddings])
+
+    assert open_dims(compared(model_of([(1,)], body, ["string"]))) == ("tokens",)
+
+
+def test_two_lengths_are_not_one() -> None:
+    loaded = trace_model(_both(layers.Add()))
+    with pytest.raises(UnsupportedError, match=r"tokens_2, 4.*don't broadcast"):
+        tf2rust.graph_of(loaded)
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_texts_are_made_within_a_bound(most: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.keras"
+    _model(layers.TextVectorization(vocabulary=WORDS)).save(path)
+    options = Options("net", "net")
+    if most:
+        options = replace(options, profile=Profile.NO_STD, most=(("tokens", most),))
+    files = tf2rust.run(tf2rust.Request(path, options, crate_only=True)).files
+    with np.load(io.BytesIO(files["rust_generated_code/testdata/features.npz"])) as found:
+        length = found["predictions"].shape[1]
+    assert length == most if most else length > 3
+
+
 def test_whole_texts_as_tokens() -> None:
     compared(_model(layers.TextVectorization(vocabulary=WORDS, split=None)))
 
@@ -224,10 +298,16 @@ def test_numbers_and_texts_that_are_given_on_together() -> None:
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "longest": (
-        lambda x: layers.TextVectorization(vocabulary=["a"])(x),
-        r"the longest text of a call decides .*output_sequence_length",
+        lambda x: layers.TextVectorization(vocabulary=["1"], standardize=None)(
+            tf.strings.as_string(_number(x))
+        ),
+        "the longest of texts that no input gives",
     ),
     "output": (lambda x: tf.strings.lower(x), "an output of text"),
+    "given": (lambda x: tf.where(_number(x) > 3, x, "a"), "text of an input among words"),
+    "zero": (lambda x: tf.gather(["a", "b\0"], _number(x) % 2), "which ends with a zero"),
+    "word": (lambda x: tf.gather(np.array([b"a", b"\xff"]), _number(x) % 2), "which is not UTF-8"),
+    "words": (lambda x: _number(tf.gather(["a", "b"], _number(x) % 2)), "text that no input gives"),
     "unicode": (lambda x: _number(tf.strings.lower(x, "utf-8")), "letters of Unicode"),
     "expression": (lambda x: _number(tf.strings.regex_replace(x, "a|b", "")), r"expression 'a\|b'"),
     "any": (lambda x: _number(tf.strings.regex_replace(x, "a.b", "")), "expression 'a.b'"),
@@ -237,7 +317,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "first match alone",
     ),
     "joined": (lambda x: _number(tf.strings.join([x, x])), "no kernel for the op StringJoin"),
-    "compared": (lambda x: tf.equal(x, x), "compared with each other"),
+    "compared": (lambda x: tf.equal(x, tf.strings.lower(x)), "text that is standardized"),
     "separator": (
         lambda x: _number(tf.strings.split(x[:, 0], "--").to_tensor(shape=[None, 3])),
         "the separator b'--'",
@@ -262,10 +342,74 @@ def test_what_is_refused(case: str) -> None:
         convert(trace_model(_calls(body)).trace)
 
 
-def test_words_are_no_output() -> None:
-    model = _model(layers.StringLookup(vocabulary=["a"], invert=True), (1,), "int64")
-    with pytest.raises(UnsupportedError, match="from numbers to strings"):
-        convert(trace_model(model).trace)
+INVERTED: dict[str, dict[str, Any]] = {
+    "words": {},
+    "mask": {"mask_token": ""},
+    "word of a mask": {"mask_token": "the quick\u202e", "num_oov_indices": 3},
+}
+
+
+@pytest.mark.parametrize("options", INVERTED)
+def test_words_of_numbers(options: str) -> None:
+    given = np.array([[0, 1, 2], [-7, 5, 11], [12, 13, 40], [10, 4, 1 << 40]])
+    layer = layers.StringLookup(vocabulary=WORDS, invert=True, **INVERTED[options])
+    graph = compared(_model(layer, (3,), "int64"), given)
+    assert [port.dtype for port in graph.outputs] == [ir.DType.STR]
+
+
+def _chosen(x: Any) -> Any:
+    words = tf.constant(["the", "é", "", "日本"])
+    first = tf.gather(words, _number(x) % 4)
+    second = tf.where(tf.equal(x, "fox"), "fox", tf.reshape(first, [-1, 1]))
+    both = tf.concat([first, second, tf.fill(tf.shape(x), "the")], 1)
+    return tf.where(tf.equal(both, tf.reverse(both, [1])), both[:, ::-1], "other")
+
+
+@pytest.mark.parametrize("compare", [tf.equal, tf.not_equal])
+def test_texts_that_are_compared(compare: Any) -> None:
+    class Compare(layers.Layer):  # type: ignore[misc]
+        def call(self, a: Any, b: Any) -> Any:
+            return compare(a, b)
+
+    model = model_of([(2,), (2,)], lambda a, b: Compare()(a, b), ["string"] * 2)
+    loaded = trace_model(model)
+    graph = convert(loaded.trace)
+    first, second = (port.name for port in graph.inputs)
+    arrays = {first: texts((2,)), second: texts((2,))}
+    arrays[second][::2] = "the"
+    (found,), (expected,) = interpret(graph, arrays).values(), loaded.predict(arrays).values()
+    assert found.any()
+    assert not found.all()
+    assert np.array_equal(found, expected)
+    columns = model_of([(2,), (1,)], lambda a, b: Compare()(a, b), ["string"] * 2)
+    ((_, reason),) = problems(convert(trace_model(columns).trace))
+    assert reason == "texts [batch, 1] compared as [batch, 2]"
+
+
+def test_words_that_other_words_choose() -> None:
+    compared(_calls(_chosen))
+
+
+def test_words_of_a_table_of_words() -> None:
+    start = tf.lookup.KeyValueTensorInitializer(WORDS, WORDS[::-1])
+    table = tf.lookup.StaticHashTable(start, "none")
+    compared(_calls(lambda x: table.lookup(x)))
+
+
+def test_labels_of_a_classifier(tmp_path: Path) -> None:
+    class Labels(layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return tf.gather(tf.constant(["spam", "ham"]), tf.argmax(x, -1))
+
+    def body(x: Any) -> Any:
+        x = layers.Dense(2)(x)
+        return [x, Labels()(x)]
+
+    model = model_of([(3,)], body)
+    given = np.random.default_rng(1).normal(size=(9, 3)).astype(np.float32)
+    compared(model, given)
+    model.export(tmp_path / "model", verbose=False)
+    compared(load(tmp_path / "model", LoadOptions()), given)
 
 
 def _request(folder: Path, features: Path | None = None, **options: Any) -> tf2rust.Request:
@@ -275,17 +419,10 @@ def _request(folder: Path, features: Path | None = None, **options: Any) -> tf2r
     return tf2rust.Request(path, chosen, features=features, crate_only=True)
 
 
-def test_crates_without_std_take_no_text(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"takes numbers, and the input .* is text"):
-        tf2rust.run(_request(tmp_path, profile=Profile.NO_STD))
-
-
-def test_web_packages_take_no_text(tmp_path: Path) -> None:
-    request = _request(tmp_path)
-    result = tf2rust.run(request)
-    compiler: Any = None
-    with pytest.raises(UsageError, match="the model reads text"):
-        web_files(result.text, request.options, result.files, compiler)
+def test_tensors_of_firmware_take_no_text(tmp_path: Path) -> None:
+    place = CratePlace("path", "embedded")
+    with pytest.raises(UsageError, match=r"the input .* borrows its text"):
+        tf2rust.run(_request(tmp_path, profile=Profile.NO_STD, embedded=place))
 
 
 def test_the_description_of_the_model_has_numbers_alone(tmp_path: Path) -> None:
@@ -310,6 +447,24 @@ def test_recorded_texts(tmp_path: Path) -> None:
     records = {name: np.zeros((2, 1), np.float32)}
     np.savez(features, **records)
     with pytest.raises(FeaturesError, match="expected text"):
+        tf2rust.run(request)
+
+
+def test_recorded_words(tmp_path: Path) -> None:
+    model = _model(layers.StringLookup(vocabulary=["é", "b"], invert=True), (1,), "int64")
+    path, features = tmp_path / "model.keras", tmp_path / "features.npz"
+    model.save(path)
+    name = load(path, LoadOptions()).trace.inputs[0].name
+    request = tf2rust.Request(path, Options("net", "net"), features=features, crate_only=True)
+    records: dict[str, Any] = {name: np.array([[1], [0], [2]])}
+    words = np.array([["é"], ["[UNK]"], ["b"]])
+    np.savez(features, predictions=words, **records)
+    files = tf2rust.run(request).files
+    with np.load(io.BytesIO(files["rust_generated_code/testdata/features.npz"])) as found:
+        assert found["predictions"].tolist() == words.tolist()
+    assert '"\u00e9"' in files["rust_generated_code/src/words.rs"].decode()
+    np.savez(features, predictions=words[::-1], **records)
+    with pytest.raises(FeaturesError, match="other text than the model gives"):
         tf2rust.run(request)
 
 

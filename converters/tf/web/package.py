@@ -9,12 +9,14 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from converters.tf.emit.model import ModelText
+from converters.tf.emit.opened import sizes_advice
 from converters.tf.emit.options import Options, WeightsMode
-from converters.tf.emit.port_text import TEXT, PortText
+from converters.tf.emit.port_text import TEXT, WORD, PortText
 from converters.tf.web.compile import BUILDS, LINK_SHARED, THREADED, Compiler, compile_modules
 from converters.tf.web.memory import imported_pages
 from tools.codegen.conversion import Problem, UsageError
@@ -23,7 +25,7 @@ from tools.codegen.render import environment, render
 from tools.codegen.rust import c_comment, check_one_line, one_line
 
 _TEMPLATES = Path(__file__).parent.parent / "templates" / "web"
-_RUNTIME = ("common.js", "threads.js", "engine.js", "worker.js", "model.js")
+_RUNTIME = ("common.js", "threads.js", "texts.js", "engine.js", "worker.js", "model.js")
 """The parts of `runtime.js`, which is one module: each may name what those before it define."""
 
 _TEXTS = {
@@ -48,7 +50,11 @@ _ARRAYS = {
     "u16": ("Uint16Array", "number"),
     "u32": ("Uint32Array", "number"),
     "u64": ("BigUint64Array", "bigint"),
+    TEXT: ("string[]", "string"),
+    WORD: ("string[]", "string"),
 }
+# What the memory of the module holds where JavaScript may write any byte.
+_MEMORY = {"bool": "u8", TEXT: "u8"}
 _EXPORTS = "export { ModelError, define, serve };"
 
 
@@ -61,6 +67,7 @@ class _Port:
     property: str
     label: str
     type: str
+    text: bool
     memory: str
     array: str
     number: str
@@ -76,8 +83,8 @@ class _Port:
             property=_property(port),
             label=c_comment(port.name),
             type=port.type,
-            # JavaScript may write any byte, and a `bool` may hold two of them.
-            memory="u8" if port.type == "bool" else port.type,
+            text=port.type in (TEXT, WORD),
+            memory=_MEMORY.get(port.type, port.type),
             array=array,
             number=number,
             shape=port.shape,
@@ -120,18 +127,15 @@ def web_files(
         progress: Called with what is done next.
 
     Raises:
-        UsageError: rustc fails, the model leaves dimensions open besides the batch, or reads text.
+        UsageError: rustc fails, or the model leaves dimensions open besides the batch.
     """
     if text.opened is not None:
         names = ", ".join([*text.opened.dims, *text.opened.counts])
         what = f"a package has fixed sizes, and the model leaves {names} open"
-        advice = "give the sizes with --input_shape"
+        advice = sizes_advice(text.opened.plan.graph)
         if text.opened.counts:
             advice = "end the model before the values say how large a result is"
         raise UsageError(Problem("--target=web", what, advice))
-    if any(port.type == TEXT for port in text.inputs):
-        what = "a package takes numbers, and the model reads text"
-        raise UsageError(Problem("--target=web", what, "convert it to a crate"))
     prefix = "rust_generated_code/"
     crate = {p.removeprefix(prefix): c for p, c in files.items() if p.startswith(prefix)}
     wrapper = rust_files(text, options)["rust/src/lib.rs"]
@@ -212,7 +216,7 @@ def _description(port: PortText) -> dict[str, object]:
     shape = [int(d) if d.isdecimal() else d for d in port.shape.strip("[]").split(", ") if d]
     return {
         "name": _property(port),
-        "dtype": port.type,
+        "dtype": "str" if port.type in (TEXT, WORD) else port.type,
         "shape": shape,
         "elements": port.elements,
         "fixed": port.fixed,
@@ -227,13 +231,16 @@ def _common(runtime: str) -> str:
 
 
 def _features(text: ModelText, npz: bytes, tolerance: float) -> bytes:
-    """Returns the recorded inputs and outputs as JSON with bytes in base64."""
+    """Returns the recorded inputs and outputs as JSON: bytes in base64, and lists of texts."""
     with np.load(io.BytesIO(npz)) as arrays:
         ports = {
-            role: {
-                _property(port): base64.b64encode(arrays[port.key].tobytes()).decode()
-                for port in found
-            }
+            role: {_property(port): _recorded(arrays[port.key]) for port in found}
             for role, found in (("inputs", text.inputs), ("outputs", text.outputs))
         }
     return json.dumps({"tolerance": tolerance, **ports}, indent=1).encode() + b"\n"
+
+
+def _recorded(array: np.ndarray[Any, Any]) -> str | list[str]:
+    if array.dtype.kind == "U":
+        return [str(text) for text in array.ravel()]
+    return base64.b64encode(array.tobytes()).decode()

@@ -13,7 +13,8 @@ import numpy as np
 from converters.tf.ir.graph import Node, Op
 from converters.tf.ir.operands import Operands
 from converters.tf.ir.ops.hashes import farm, sip
-from converters.tf.ir.values import Array, DType, Shape
+from converters.tf.ir.sizes import broadcast
+from converters.tf.ir.values import Array, DType, Shape, shape_text
 
 __all__ = [
     "Change",
@@ -23,6 +24,7 @@ __all__ = [
     "Letters",
     "Reading",
     "Rest",
+    "SameText",
     "Split",
     "TokenCounts",
     "TokenValues",
@@ -239,7 +241,7 @@ class TokenValues(_Tokens):
 
     Attributes:
         row: How many tokens of a text are read; nothing if each is a token itself, and the result
-            has no axis for them.
+            has no axis for them. An open dimension is as many as the longest text has.
     """
 
     row: int | None = None
@@ -259,6 +261,41 @@ class TokenValues(_Tokens):
 
     def _shape(self, x: Operands) -> tuple[int, ...]:
         return (*np.shape(x[0]), *(() if self.row is None else (self.row,)))
+
+
+@dataclass(frozen=True)
+class SameText(Op):
+    """Whether texts are the same: (a str, b str). They are broadcast.
+
+    Attributes:
+        differs: Whether the result says that they are not the same.
+    """
+
+    differs: bool = False
+
+    def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Returns the shape to which both are broadcast."""
+        return (broadcast(*x),)
+
+    def meaning(self, x: Operands, shape: tuple[int, ...]) -> list[Array]:
+        """Returns truth values."""
+        same = np.frompyfunc(lambda a, b: as_bytes(a) == as_bytes(b), 2, 1)
+        return [np.asarray(same(x[0], x[1]) != self.differs, bool)]
+
+    def refused(self, node: Node) -> list[str]:
+        """Returns whether the elements of one side come again and again."""
+        given = [v for v in node.present if not _again(v.shape, node.output.shape)]
+        return [
+            f"texts {shape_text(v.shape)} compared as {shape_text(node.output.shape)}"
+            for v in given
+        ]
+
+
+def _again(shape: Shape, whole: Shape) -> bool:
+    """Returns whether a tensor is the end of a larger one, which is the same all along."""
+    first = next((i for i, d in enumerate(shape) if d != 1), len(shape))
+    kept = shape[first:]
+    return kept == whole[len(whole) - len(kept) :]
 
 
 @dataclass(frozen=True)

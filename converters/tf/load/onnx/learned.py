@@ -14,8 +14,15 @@ from converters.tf.ir import Array
 from converters.tf.ir.symbolic import product
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed
 from converters.tf.load.onnx.values import Known
-from converters.tf.load.onnx.words import looked_up, words_of
+from converters.tf.load.onnx.words import labels_of, looked_up, utf8_words, words_of
 from converters.tf.load.saved_model.replay import Refused
+
+# What a table has for other keys unless it says it, by the kind of its values.
+_DEFAULTS: Mapping[str, tuple[str, Any]] = {
+    "f": ("float", -0.0),
+    "i": ("int64", -1),
+    "O": ("string", "_Unused"),
+}
 
 
 def _constant(ctx: Context, values: Any, role: str) -> Any:
@@ -68,9 +75,7 @@ def _regressor(ctx: Context) -> Result:
 
 def _classifier(ctx: Context) -> Result:
     """Gives the label and a score per class; with two classes, one score stands for both."""
-    labels = ctx.attr("classlabels_ints")
-    if not labels:
-        raise Refused("labels that are strings; give the model numbers to choose from")
+    labels = labels_of(ctx, "classlabels_ints", "classlabels_strings")
     rows = len(ctx.attr("intercepts") or ()) or len(labels)
     y = _scores(ctx, rows)
     kind = ctx.text("post_transform", "NONE", ["NONE", "LOGISTIC", "SOFTMAX"])
@@ -81,7 +86,7 @@ def _classifier(ctx: Context) -> Result:
         scores = tf.nn.softmax(both) if kind == "SOFTMAX" else both
     else:
         chosen, scores = tf.argmax(y, -1), _transformed(ctx, y)
-    label = tf.gather(tf.constant(labels, tf.int64), chosen)
+    label = tf.gather(tf.constant(labels), chosen)
     return [ctx.result(label), ctx.result(scores)]
 
 
@@ -106,17 +111,19 @@ def _binarizer(ctx: Context) -> Result:
 def _label_encoder(ctx: Context) -> Result:
     """Looks numbers or words up in a list."""
     keys, values = (_listed(ctx, name) for name in ("keys", "values"))
-    if values is not None and values.dtype.kind not in "iuf":
-        raise Refused("labels that are strings; give the model numbers to choose from")
     if keys is None or values is None or len(keys) != len(values) or not len(keys):
         counts = [0 if found is None else len(found) for found in (keys, values)]
         raise Refused(f"{counts[0]} keys and {counts[1]} values")
-    kind = values.dtype.kind
-    given = ctx.attr("default_tensor", ctx.attr(f"default_{'float' if kind == 'f' else 'int64'}"))
-    default = np.ravel(given if given is not None else -0.0 if kind == "f" else -1)[0]
-    table = np.append(values, values.dtype.type(default))
+    name, usual = _DEFAULTS.get(values.dtype.kind, ("int64", -1))
+    given = ctx.attr("default_tensor", ctx.attr(f"default_{name}"))
+    default = np.ravel(usual if given is None else given).astype(values.dtype)
+    table = np.append(values, default[:1])
     if keys.dtype.kind == "O":
-        return looked_up(ctx, words_of(list(keys)), table)
+        words = words_of(list(keys))
+        if values.dtype.kind != "O":
+            return looked_up(ctx, words, table)
+        places = looked_up(ctx, words, np.arange(len(table), dtype=np.int32))
+        return ctx.result(tf.gather(_strings(table), places.form()), None, places.shape)
 
     def found(x: Any) -> Any:
         wide = x[..., None]
@@ -125,9 +132,14 @@ def _label_encoder(ctx: Context) -> Result:
             same = tf.logical_or(same, tf.logical_and(tf.math.is_nan(wide), np.isnan(keys)))
         there = tf.reduce_any(same, -1)
         at = tf.where(there, tf.argmax(tf.cast(same, tf.int32), -1), len(keys))
-        return tf.gather(tf.constant(table), at)
+        return tf.gather(_strings(table) if table.dtype.kind == "O" else tf.constant(table), at)
 
     return ctx.elementwise(found, 0)
+
+
+def _strings(words: Array) -> Any:
+    """Returns a constant of text."""
+    return tf.constant(np.array([word.encode() for word in utf8_words(list(words))], object))
 
 
 def _listed(ctx: Context, name: str) -> Array | None:

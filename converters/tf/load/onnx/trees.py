@@ -12,6 +12,7 @@ import tensorflow as tf
 from converters.tf.ir import Array
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed
 from converters.tf.load.onnx.values import Known
+from converters.tf.load.onnx.words import labels_of
 from converters.tf.load.saved_model.replay import Refused
 
 # Levels of the deepest tree; each becomes a few operations.
@@ -169,9 +170,7 @@ def _regressor(ctx: Context) -> Result:
 
 def _classifier(ctx: Context) -> Result:
     """Gives the label and a score per class; with two classes, one score stands for both."""
-    labels = ctx.attr("classlabels_int64s")
-    if not labels:
-        raise Refused("labels that are strings; give the model numbers to choose from")
+    labels = labels_of(ctx, "classlabels_int64s", "classlabels_strings")
     kind = ctx.text("post_transform", "NONE", ["NONE", "LOGISTIC", "SOFTMAX"])
     single = len(labels) == 2 and len(set(ctx.attr("class_ids", ()))) == 1
     if single and len(ctx.attr("base_values") or ()) > 1:
@@ -190,7 +189,7 @@ def _classifier(ctx: Context) -> Result:
             scores = tf.sigmoid(tf.concat([-y, y], -1))
         else:
             scores = tf.concat([1.0 - y if share else -y, y], -1)
-    label = tf.gather(tf.constant(labels, tf.int64), chosen)
+    label = tf.gather(tf.constant(labels), chosen)
     return [ctx.result(label), ctx.result(scores)]
 
 

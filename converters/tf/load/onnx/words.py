@@ -40,17 +40,47 @@ class Texts(Tensor):
     apart: bool = False
 
 
+def utf8_words(words: Sequence[str]) -> Sequence[str]:
+    """Returns words.
+
+    Raises:
+        Refused: One is not UTF-8.
+    """
+    if any("\ufffd" in word for word in words):
+        raise Refused("a word that is not UTF-8")
+    return words
+
+
 def words_of(words: Sequence[str]) -> list[bytes]:
     """Returns the bytes of words.
 
     Raises:
         Refused: One is not UTF-8, or is there twice.
     """
-    if any("\ufffd" in word for word in words):
-        raise Refused("a word that is not UTF-8")
+    utf8_words(words)
     if len(set(words)) < len(words):
         raise Refused("a word that is there twice")
     return [word.encode() for word in words]
+
+
+def labels_of(ctx: Context, numbers: str, words: str) -> Array:
+    """Returns the labels of classes: whole numbers, or the bytes of words.
+
+    Args:
+        ctx: The node.
+        numbers: The attribute of labels that are numbers.
+        words: The attribute of labels that are words.
+
+    Raises:
+        Refused: The node has none, or one that is not UTF-8.
+    """
+    found = ctx.attr(numbers)
+    if found:
+        return np.asarray(found, np.int64)
+    found = ctx.attr(words)
+    if not found:
+        raise Refused("classes without labels")
+    return np.array([word.encode() for word in utf8_words(found)], object)
 
 
 def _constant(ctx: Context, data: Array, role: str = "") -> Any:

@@ -18,6 +18,7 @@ from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.support import problems
 from converters.tf.ir.expressions import unknown
+from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.ir.samples import made_texts
 from converters.tf.tests.crates.crates import (
@@ -41,7 +42,13 @@ from converters.tf.tests.crates.graphs import (
     wide,
 )
 from converters.tf.tests.crates.more_graphs import MORE, refused
-from converters.tf.tests.crates.text_graphs import open_texts, texts
+from converters.tf.tests.crates.text_graphs import (
+    chosen_words,
+    longest_texts,
+    open_texts,
+    open_words,
+    texts,
+)
 
 _OK = "test result: ok"
 
@@ -53,7 +60,9 @@ def _run(graph: ir.Graph, options: Options, folder: Path, flags: list[str]) -> s
     return compile_and_test(folder, graph.name, flags)
 
 
-@pytest.mark.parametrize("make", (*GRAPHS, *MORE, texts), ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make", (*GRAPHS, *MORE, texts, chosen_words), ids=lambda make: make.__name__
+)
 def test_every_op(make: object, tmp_path: Path) -> None:
     assert callable(make)
     graph: ir.Graph = make()
@@ -61,11 +70,19 @@ def test_every_op(make: object, tmp_path: Path) -> None:
     assert _OK in _run(graph, options, tmp_path, runtime_flags())
 
 
-def test_texts_with_open_dimensions(tmp_path: Path) -> None:
-    graph = open_texts()
-    inputs = {"x": made_texts(graph, graph.inputs[0].value, (3, 5))}
+@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("make", [open_texts, open_words, longest_texts])
+def test_texts_with_open_dimensions(
+    make: Callable[[], ir.Graph], profile: Profile, tmp_path: Path
+) -> None:
+    graph = make()
+    bare = profile is Profile.NO_STD
+    batch, values = 1 if bare else 3, [port.value for port in graph.inputs]
+    inputs = {"x": made_texts(graph, values[0], (batch, 1 if len(values) > 1 else 5))}
+    inputs |= {"steps": np.ones((batch, 4), np.float32)} if len(values) > 1 else {}
     features = Features(inputs, interpret(graph, inputs))
-    options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
+    options = Options(graph.name, "graphs.py", profile=profile, runtime=RuntimeMode.CRATE)
+    options = replace(options, most=tuple((n, 64) for n in open_dims(graph)) if bare else ())
     write(emit_crate(graph, options, features, rustfmt()), tmp_path)
     assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
 
@@ -95,7 +112,7 @@ def test_memory_may_be_planned_in_other_ways(tmp_path: Path) -> None:
 
 
 def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
-    for make in (*GRAPHS, *MORE, mlp):
+    for make in (*GRAPHS, *MORE, mlp, texts, chosen_words):
         graph = make()
         options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
         # Six crates with a runtime each: quick to compile matters more than quick to run.

@@ -112,6 +112,16 @@ def test_words_and_patterns_are_numbers() -> None:
     assert "compile_error!" not in code_only(code)
 
 
+def test_words_of_outputs_are_strings() -> None:
+    """Those of another direction of writing are escaped."""
+    graph = text_graphs.chosen_words()
+    files = emit_crate(graph, Options("net", "net", runtime=RuntimeMode.CRATE), recorded(graph))
+    code = "".join(text.decode() for path, text in files.items() if path.startswith("src/"))
+    assert "compile_error!" in code
+    assert "compile_error!" not in code_only(code)
+    assert "\u202e" not in code
+
+
 def test_emitters_write_foreign_text_by_one_function() -> None:
     """No f-string and no code holds a name of the file, unless a writer made it safe."""
     emitters = (Path(__file__).parents[2] / "emit").rglob("*.py")
@@ -146,7 +156,7 @@ def test_templates_print_what_was_written_for_them() -> None:
 _TEXT = re.compile(r"\b(mark|label|doc|literal|key|source|layer)\b|^ *name *$|\bp\.name\b")
 _PRINTED = {
     *("block.doc", "f.doc", "m.outputs[0].key", "mark", "name", "p.key", "p.literal", "p.name"),
-    *("part.doc", "s.doc", "t.label"),
+    *("literal", "part.doc", "s.doc", "t.label"),
     # The name of an open dimension or a count is one line of a comment, and shapes are numbers.
     *("d.label", "k.label", "recorded[p.key]", "recorded[s.given.key]"),
 }

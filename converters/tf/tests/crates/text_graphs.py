@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -64,6 +65,9 @@ def texts() -> ir.Graph:
             counts = ir.TokenCounts(reading, rest, 6, rest.buckets == 5)
             operands = [x, bins, *operands[2:]]
             s.op(counts, operands, (B, 2, 6), count, name=f"{label}_counts")
+    y = s.input("y", (2,), ir.DType.STR)
+    s.op(ir.SameText(), [x, x], (B, 2), BOOL, name="same")
+    s.op(ir.SameText(differs=True), [x, y], (B, 2), BOOL, name="differs")
     for dtype in (I32, I64):
         numbers = s.input(f"numbers_{dtype}", (B, 3), dtype)
         of_digits = [ir.TokenValues(ir.Reading(), rest) for rest in _RESTS]
@@ -81,4 +85,57 @@ def open_texts() -> ir.Graph:
     op = ir.TokenValues(_READINGS["spaces"], ir.Rest(), 3)
     operands = [x, _numbers(len(WORDS) + 1, I64), *_vocabulary(s, WORDS)]
     s.op(op, operands, (*shape, 3), I64, name="words")
+    return s.graph()
+
+
+def _named(s: Sketch, words: Sequence[bytes]) -> None:
+    """Makes the last output the words that its numbers stand for."""
+    s.outputs[-1] = replace(s.outputs[-1], words=tuple(words))
+
+
+def chosen_words() -> ir.Graph:
+    """Returns words that numbers and other words choose, some of which several outputs have."""
+    s = Sketch("chosen_words")
+    x = s.input("x", (B, 2), ir.DType.STR)
+    table = ir.constant(((np.arange(len(WORDS) + 2) * 3) % len(WORDS)).astype(np.int32))
+    operands = [x, table, *_vocabulary(s, WORDS)]
+    of_words = s.op(ir.TokenValues(ir.Reading(), ir.Rest()), operands, (B, 2), I32, name="match")
+    _named(s, WORDS)
+    numbers = s.input("numbers", (B, 3), I32)
+    places = ir.constant((np.arange(9) % 4).astype(np.int32))
+    s.op(ir.Gather(0), [places, numbers], (B, 3), I32, name="labels")
+    _named(s, [b"\xe2\x80\xae", HOSTILE.encode(), b"", b"of a batch"])
+    s.op(ir.Reshape(), [of_words], (B, 2, 1), I32, name="reshaped")
+    _named(s, WORDS)
+    state = s.input("state", (2,), I32)
+    s.op(ir.Gather(0), [places, state], (2,), I32, name="fixed")
+    _named(s, [b"a", b"b", b"c", b"d"])
+    return s.graph()
+
+
+def open_words() -> ir.Graph:
+    """Returns words of which there may be any number."""
+    s = Sketch("open_words")
+    shape: ir.Shape = (B, unknown("texts"))
+    x = s.input("x", shape, ir.DType.STR)
+    table = ir.constant(((np.arange(len(WORDS) + 2) * 5) % len(WORDS)).astype(np.int32))
+    operands = [x, table, *_vocabulary(s, WORDS)]
+    s.op(ir.TokenValues(ir.Reading(), ir.Rest()), operands, shape, I32, name="words")
+    _named(s, WORDS)
+    return s.graph()
+
+
+def longest_texts() -> ir.Graph:
+    """Returns as many words of each text as the longest has, and what depends on that number."""
+    s = Sketch("longest_texts")
+    x = s.input("x", (B, 1), ir.DType.STR)
+    flat = s.op(ir.Reshape(), [x], (B,), ir.DType.STR)
+    s.outputs.clear()
+    tokens = unknown("tokens")
+    op = ir.TokenValues(_READINGS["spaces"], ir.Rest(5), tokens)
+    operands = [flat, _numbers(len(WORDS) + 5, F32), *_vocabulary(s, WORDS)]
+    words = s.op(op, operands, (B, tokens), F32, name="words")
+    s.op(ir.Softmax(), [words], (B, tokens), name="weights")
+    steps = s.input("steps", (B, unknown("steps")))
+    s.op(ir.Concat(1), [words, steps], (B, tokens + unknown("steps")), name="joined")
     return s.graph()

@@ -17,7 +17,7 @@ from converters.tf import ir
 from converters.tf.emit.crate import crate_files
 from converters.tf.emit.model import model_text
 from converters.tf.emit.options import Options, WeightsMode
-from converters.tf.tests.crates import graphs
+from converters.tf.tests.crates import graphs, text_graphs
 from converters.tf.tests.crates.crates import EXAMPLES, program, recorded, rustfmt, write
 from converters.tf.web import package
 from converters.tf.web.compile import Compiler, find_compiler
@@ -102,7 +102,12 @@ def _shared() -> ir.Graph:
 
 @pytest.mark.parametrize(
     ("make", "weights"),
-    [(graphs.mlp, WeightsMode.EMBED), (graphs.mlp, WeightsMode.FILE), (_types, WeightsMode.EMBED)],
+    [
+        (graphs.mlp, WeightsMode.EMBED),
+        (graphs.mlp, WeightsMode.FILE),
+        (_types, WeightsMode.EMBED),
+        (text_graphs.chosen_words, WeightsMode.EMBED),
+    ],
 )
 def test_package_computes_what_was_recorded(
     make: Callable[[], ir.Graph], weights: WeightsMode, compiler: Compiler, tmp_path: Path
@@ -152,6 +157,11 @@ def test_failures_are_sentences(compiler: Compiler, tmp_path: Path) -> None:
         # V8 has SIMD in WebAssembly only where it may use SSE4.1.
         script = str((HERE / "no_simd.mjs").absolute())
         _node("--no-enable-sse4-1", script, str(tmp_path), cwd=tmp_path)
+
+
+def test_texts_are_strings(compiler: Compiler, tmp_path: Path) -> None:
+    _package(text_graphs.chosen_words(), Options("net", "words"), compiler, tmp_path / "words")
+    _node(str((HERE / "texts.mjs").absolute()), str(tmp_path), cwd=tmp_path)
 
 
 def test_threads_compute_what_one_does(compiler: Compiler, tmp_path: Path) -> None:

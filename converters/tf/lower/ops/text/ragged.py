@@ -6,19 +6,22 @@ which their texts follow. Here these numbers are never computed: what reads them
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from converters.tf import ir
+from converters.tf.ir.dimensions import names
+from converters.tf.ir.expressions import unknown
 from converters.tf.ir.symbolic import Symbol
 from converters.tf.lower.graph import Context, Result, Tensor, Unsupported
 from converters.tf.lower.ops.math.elementwise import simplified
 from converters.tf.lower.ops.text import classes
 from converters.tf.lower.tensors import Classes, Partition, Tokens, Unknown
 
-_LONGEST = "the longest text of a call decides how many tokens there are"
+_LONGEST = "the longest of texts that no input gives decides how many tokens there are"
 
 
 def tokens_of(arg: Tensor) -> Tokens | None:
@@ -266,11 +269,40 @@ def _dense(ctx: Context) -> Result | None:
     else:
         raise Unsupported(f"tokens whose texts are said by {', '.join(kinds)}")
     sizes = ctx.ints(0)
+    if sizes == [-1]:
+        sizes = [-1, -1]
     if len(sizes) != 2 or sizes[0] != -1 or sizes[1] == 0:
         raise Unsupported(f"tokens in the shape {sizes}")
-    if sizes[1] < 0:
+    row = sizes[1] if sizes[1] > 0 else _longest(ctx, numbers.tokens)
+    return classes.rows(ctx, numbers, row, ctx.array(2))
+
+
+def _longest(ctx: Context, tokens: Tokens) -> int:
+    """Returns the open dimension that is the number of tokens of the longest text."""
+    low = ctx.low
+    if low.turns or tokens.texts.dtype is not ir.DType.STR:
         raise Unsupported(_LONGEST)
-    return classes.rows(ctx, numbers, sizes[1], ctx.array(2))
+    tokens = replace(tokens, texts=_given(ctx, tokens.texts))
+    for known, size in low.longest:
+        if known.same(tokens):
+            return size
+    dims = (dim for port in low.trace.inputs for dim in port.shape)
+    taken = {name for dim in dims for name in names(dim)} | {str(size) for _, size in low.longest}
+    name = next(n for n in map(_numbered, itertools.count(1)) if n not in taken)
+    low.longest.append((tokens, unknown(name)))
+    return low.longest[-1][1]
+
+
+def _given(ctx: Context, texts: ir.Value) -> ir.Value:
+    """Returns the input of the model that texts in another shape are."""
+    for node in reversed(ctx.build.nodes):
+        if texts in node.outputs and isinstance(node.op, ir.Reshape):
+            texts = node.input
+    return texts
+
+
+def _numbered(number: int) -> str:
+    return "tokens" if number == 1 else f"tokens_{number}"
 
 
 def _counted(ctx: Context) -> Result | None:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from converters.tf import ir
 from converters.tf.ir import Letters
 from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
-from converters.tf.lower.ops.text import classes
+from converters.tf.lower.ops.text import classes, spelled
 from converters.tf.lower.ops.text.patterns import change_of
 from converters.tf.lower.ops.text.ragged import RAGGED, tokens_of
-from converters.tf.lower.tensors import Classes, Partition, Tokens, Unknown
-from converters.tf.lower.trace import Variable
+from converters.tf.lower.tensors import Classes, Partition, Spelled, Tokens, Unknown
+from converters.tf.lower.trace import TYPED_NODE, Variable
 
 # What gives tensors on, and what moves the elements of one without a change.
 _GIVEN_ON = frozenset(
@@ -71,9 +71,6 @@ def _found(ctx: Context) -> Result:
     if not isinstance(table, Variable) or table.entries is None:
         raise Unsupported("a lookup table whose entries are not known")
     keys, values = table.entries
-    if values.dtype.kind not in "iuf":
-        of = "strings" if keys.dtype.kind in "SUO" else "numbers"
-        raise Unsupported(f"a lookup table from {of} to strings")
     return classes.looked_up(_tokens(ctx, 1), keys, values, ctx.array(2))
 
 
@@ -86,7 +83,7 @@ def _digits(ctx: Context) -> Result:
     plain = {"precision": -1, "scientific": False, "shortest": False, "width": -1, "fill": ""}
     if any(ctx.attr(name, default) != default for name, default in plain.items()):
         raise Unsupported("numbers as text of a certain length")
-    x = ctx.value(0)
+    x = replace(ctx, args=(_plain(ctx, ctx.args[0]),)).value(0)
     if x.dtype.numpy.kind not in "iu" or x.dtype is ir.DType.U64:
         raise Unsupported(f"text of {x.dtype}")
     if x.dtype not in (ir.DType.I32, ir.DType.I64):
@@ -102,9 +99,12 @@ def _equal(ctx: Context) -> Result | None:
         known = isinstance(other, ir.Value | Variable) and other.data is not None
         if tokens is not None and known:
             return classes.equal_to(tokens, _text(ctx, 1 - place), differs)
-    if any(tokens is not None for tokens in found):
-        raise Unsupported("texts that are compared with each other")
-    return None
+    if all(tokens is None for tokens in found):
+        return None
+    sides = replace(ctx, args=tuple(_plain(ctx, arg) for arg in ctx.args)).values
+    if any(x.dtype is not ir.DType.STR for x in sides):
+        raise Unsupported("text that is compared with other than text")
+    return ctx.build.emit(ir.SameText(differs), sides, dtype=ir.DType.BOOL)
 
 
 _OWN: Mapping[str, Callable[[Context], Result | None]] = {
@@ -119,6 +119,7 @@ _OWN: Mapping[str, Callable[[Context], Result | None]] = {
     "StringToHashBucketFast": _hashed,
     "StringToHashBucketStrong": _hashed,
     "StringUpper": _changed(Letters.UPPER),
+    TYPED_NODE: spelled.read,
 }
 
 
@@ -131,7 +132,9 @@ def with_texts(handlers: Mapping[str, Handler]) -> dict[str, Handler]:
 def _is_text(arg: Tensor) -> bool:
     if isinstance(arg, ir.Value):
         return arg.dtype is ir.DType.STR
-    return isinstance(arg, Tokens | Classes | Partition | Unknown)
+    return isinstance(arg, Tokens | Classes | Spelled | Partition | Unknown) or spelled.is_known(
+        arg
+    )
 
 
 def _taking(op: str, plain: Handler | None) -> Handler:
@@ -143,6 +146,12 @@ def _taking(op: str, plain: Handler | None) -> Handler:
         if op in _GIVEN_ON:
             given = tuple(_given_on(ctx, arg) for arg in ctx.args)
             return given if op == "IdentityN" else given[0]
+        if plain is not None and spelled.is_chosen(op, ctx.args):
+            return spelled.chosen(ctx, plain, lambda arg: _plain(ctx, arg))
+        if op == "LookupTableFindV2":
+            words = spelled.looked_up(ctx, lambda numbers: _number_of(ctx, handler(numbers)))
+            if words is not None:
+                return words
         result = None if own is None else own(ctx)
         if result is not None:
             return result
@@ -162,6 +171,11 @@ def _taking(op: str, plain: Handler | None) -> Handler:
 def _given_on(ctx: Context, arg: Tensor) -> Tensor:
     """Returns an operand, or the tensor of a number for each text."""
     return _plain(ctx, arg) if isinstance(arg, Classes) and not arg.tokens.flat else arg
+
+
+def _number_of(ctx: Context, result: Result) -> Result:
+    """Returns a result, or the tensor of a number for each text."""
+    return classes.tensor(ctx, result) if isinstance(result, Classes) else result
 
 
 def _moved(ctx: Context, plain: Handler) -> Result:
@@ -192,4 +206,6 @@ def _plain(ctx: Context, arg: Tensor) -> Tensor:
         return arg.texts
     if isinstance(arg, Partition | Unknown):
         raise Unsupported("how many tokens the texts of a call have")
+    if isinstance(arg, Spelled):
+        raise Unsupported("words that the model has chosen, where a number is expected")
     return arg

@@ -142,6 +142,7 @@ function detached(buffer) {
 
 /** An array of the caller for a port: whole examples. */
 function checked(port, value, role) {
+  if (port.dtype === TEXT) return checkedTexts(port, value, role);
   const Kind = ARRAYS[port.dtype];
   const array = Array.isArray(value) && role === "input" ? typed(Kind, port, value) : value;
   const found = arrayName.call(array);
@@ -286,6 +287,10 @@ class Engine {
     const batch = this.#batch(arrays);
     if (outputs !== undefined) this.#checkOutputs(outputs, batch);
     ports.inputs.forEach((port, i) => {
+      if (port.dtype === TEXT) {
+        this.#giveTexts(i, arrays[i]);
+        return;
+      }
       const place = this.#call(() => exports.model_input(i, arrays[i].length));
       if (!place) throw new ModelError("run", this.#text());
       this.#view(`in${i}`, port, place, arrays[i].length).set(arrays[i]);
@@ -294,11 +299,37 @@ class Engine {
     const result = outputs ?? {};
     ports.outputs.forEach((port, i) => {
       const length = port.elements * (port.fixed ? 1 : batch);
+      if (port.dtype === TEXT) {
+        const texts = this.#takenTexts(i, length);
+        if (outputs) texts.forEach((text, at) => (result[port.name][at] = text));
+        else result[port.name] = texts;
+        return;
+      }
       const view = this.#view(`out${i}`, port, exports.model_output(i), length);
       if (outputs) result[port.name].set(view);
       else result[port.name] = view.slice();
     });
     return result;
+  }
+
+  /** Writes the texts of an input. */
+  #giveTexts(index, texts) {
+    const { model_input: room, model_ends: roomOfEnds } = this.#exports;
+    const { bytes, ends } = encoded(texts);
+    for (const [array, make] of [[bytes, room], [ends, roomOfEnds]]) {
+      const place = this.#call(() => make(index, array.length));
+      if (!place) throw new ModelError("run", this.#text());
+      new array.constructor(this.#memory.buffer, place >>> 0, array.length).set(array);
+    }
+  }
+
+  /** Reads the texts of an output: copies, because browsers decode no memory that is shared. */
+  #takenTexts(index, length) {
+    const { model_output: place, model_output_ends: placeOfEnds } = this.#exports;
+    const { buffer } = this.#memory;
+    const ends = new Uint32Array(buffer, placeOfEnds(index) >>> 0, length).slice();
+    const size = length ? ends[length - 1] : 0;
+    return decoded(new Uint8Array(buffer, place(index) >>> 0, size).slice(), ends);
   }
 
   #batch(arrays) {

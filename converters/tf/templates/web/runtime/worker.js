@@ -95,7 +95,7 @@ async function serve(Model) {
         port.postMessage({ id, result: model.threads });
       } else {
         const result = model.predict(predict);
-        port.postMessage({ id, result }, Object.values(result).map((array) => array.buffer));
+        port.postMessage({ id, result }, Object.values(result).filter(ArrayBuffer.isView).map((array) => array.buffer));
       }
     } catch (err) {
       port.postMessage({ id, error: { code: err.code ?? "run", message: err.message } });

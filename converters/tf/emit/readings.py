@@ -1,0 +1,54 @@
+"""How texts are read, as Rust: what a model says of text is arrays of bytes there, never code."""
+
+from __future__ import annotations
+
+from converters.tf import ir
+from converters.tf.emit.statements import Code, Part, code
+from converters.tf.ir import Each, Every, Letters
+
+_SPLITS = {"whole": "Whole", "space": "Whitespace", "characters": "Characters"}
+
+
+def _bytes(content: bytes) -> str:
+    return f"&[{', '.join(map(str, content))}]"
+
+
+def _change(change: ir.Change) -> Code:
+    use = ["kernels::text::changes::Change"]
+    if isinstance(change, Letters):
+        return code(f"Change::{str(change).capitalize()}", use=use)
+    if isinstance(change, Every):
+        return code("Change::Every({}, {})", _bytes(change.of), _bytes(change.becomes), use=use)
+    assert isinstance(change, Each)
+    bits = f"{sum(1 << character for character in change.of.ascii):#x}"
+    template = "Change::Each(Set { ascii: {}, beyond: {} }, {})"
+    parts = (bits, change.of.beyond, _bytes(change.becomes))
+    return code(template, *parts, use=[*use, "kernels::text::changes::Set"])
+
+
+def _rest(rest: ir.Rest) -> Code:
+    use = ["kernels::text::finder::Rest"]
+    if rest.buckets == 1:
+        return code("Rest::One", use=use)
+    if rest.key is None:
+        return code("Rest::Farm({})", rest.buckets, use=use)
+    key: list[Part] = [part % (1 << 64) for part in rest.key]
+    return code("Rest::Sip({}, {})", rest.buckets, key, use=use)
+
+
+def reading_of(reading: ir.Reading, rest: ir.Rest) -> Code:
+    """Returns how texts become tokens, and these classes."""
+    split = reading.split
+    kind = f"At({split.byte})" if split.at == "byte" else _SPLITS[split.at]
+    use = ["kernels::text::tokens::Reading", "kernels::text::tokens::Split"]
+    changes: list[Part] = [_change(change) for change in reading.changes]
+    widths: list[Part] = list(reading.widths)
+    return code(
+        "Reading { changes: &{}, split: Split::{}, widths: &{}, between: {}, rest: {} }",
+        changes,
+        kind,
+        widths,
+        _bytes(reading.between),
+        _rest(rest),
+        use=use,
+    )
