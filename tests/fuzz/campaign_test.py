@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 from tests.fuzz import edits, tables
 from tests.fuzz.campaign import Plan, run
 from tests.fuzz.case import Case, Outcome, Reference, Status, Target, draw
+from tests.fuzz.clock import Clock, used
 from tests.fuzz.worker import Limits, Worker
 
 
@@ -55,7 +59,7 @@ class Faulty(Target):
 
 
 def test_every_kind_of_fault_is_found(tmp_path: Path) -> None:
-    worker = Worker(Faulty, Limits(seconds=4, memory=256 << 20))
+    worker = Worker(Faulty, Limits(seconds=4, memory=256 << 20, patience=2))
     said: list[str] = []
     try:
         found = run(Plan("faulty", 12, folder=tmp_path), worker, said.append)
@@ -68,7 +72,7 @@ def test_every_kind_of_fault_is_found(tmp_path: Path) -> None:
     assert found.faults == sum(w in (1, 2, 3, 4) for w in worst)
     kinds = {
         2: "the process ended with -6",
-        3: "not done after 4 s",
+        3: "not done after 8 s",
         4: "more than 0.25 GiB of memory",
     }
     assert found.kinds == {kind: worst.count(w) for w, kind in kinds.items()}
@@ -76,6 +80,57 @@ def test_every_kind_of_fault_is_found(tmp_path: Path) -> None:
         folder = tmp_path / "faulty" / f"0-{worst.index(w)}"
         assert json.loads((folder / "todo.json").read_text()) == [w]
         assert (folder / "report.txt").read_text().startswith(kind)
+
+
+class Slow(Target):
+    """Computes, or waits, as long as its case says."""
+
+    @property
+    def bases(self) -> int:
+        """It computes, or it waits."""
+        return 2
+
+    def write(self, case: Case, folder: Path) -> Path:
+        """Writes which of both."""
+        path = folder / "base.txt"
+        path.write_text(str(case.base))
+        return path
+
+    def check(self, path: Path) -> Outcome:
+        """Takes three seconds of a processor, or three seconds."""
+        clock = [time.monotonic, time.process_time][int(path.read_text())]
+        end = clock() + 3
+        while clock() < end:
+            time.sleep(0.1) if clock is time.monotonic else sum(range(10000))
+        return Outcome(Status.TAKEN)
+
+
+def test_what_waits_for_a_processor_is_not_late() -> None:
+    worker = Worker(Slow, Limits(seconds=1, patience=1000))
+    try:
+        assert worker.run(Case(0, ())).status is Status.TAKEN
+        outcome = worker.run(Case(1, ()))
+    finally:
+        worker.close()
+    assert outcome.status is Status.FAULT
+    assert outcome.kind == "not done after 1 s of a processor"
+
+
+def test_processes_of_a_process_count() -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+    busy = "import time; end = time.process_time() + 60\nwhile time.process_time() < end: pass"
+    with subprocess.Popen([sys.executable, "-c", code, busy]) as process:
+        try:
+            clock = Clock(process.pid, 1, 1000)
+            while not (late := clock.over()):
+                time.sleep(0.1)
+        finally:
+            for child in (
+                Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            ):
+                os.kill(int(child), signal.SIGKILL)
+    assert late == "not done after 1 s of a processor"
+    assert used(process.pid) == 0.0
 
 
 def test_a_defect_is_told_with_its_place() -> None:

@@ -22,7 +22,9 @@ _CASES = flags.DEFINE_integer("cases", 1000, "cases of each format", 1)
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the run: the same cases for the same seed")
 _FIRST = flags.DEFINE_integer("first", 0, "number of the first case", 0)
 _SECONDS = flags.DEFINE_float("seconds", 0, "seconds for each format; 0 for no limit", 0)
-_LIMIT = flags.DEFINE_float("case_seconds", 60, "seconds of a case, after which it is a fault", 1)
+_LIMIT = flags.DEFINE_float(
+    "case_seconds", 60, "seconds of a processor for a case; more is a fault", 1
+)
 _MEMORY = flags.DEFINE_float("case_memory", 6, "GiB of memory that a process may take", 0.5)
 _FOLDER = flags.DEFINE_string("folder", "fuzz-findings", "where inputs of faults are written")
 _JSON = flags.DEFINE_bool("json", False, "print the counts as JSON")

@@ -15,7 +15,6 @@ import shutil
 import signal
 import socket
 import tempfile
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.case import Case, Outcome, Reference, Status, Target
+from tests.fuzz.clock import Clock
 
 Make = Callable[[Path, Reference], Target]
 Load = Callable[[], None]
@@ -43,12 +43,14 @@ class Limits:
     """What a case may take.
 
     Attributes:
-        seconds: Seconds.
+        seconds: Seconds of a processor.
         memory: Bytes of resident memory.
+        patience: How many times as long as `seconds` a case may last.
     """
 
     seconds: float = 60.0
     memory: int = 6 << 30
+    patience: float = 10.0
 
 
 class Worker:
@@ -140,13 +142,13 @@ class Worker:
             self._pipe.send(case)
         except BrokenPipeError:
             return self._died()
-        end = time.monotonic() + self._limits.seconds
+        clock = Clock(self._child, self._limits.seconds, self._limits.patience)
         while not self._pipe.poll(_LOOK):
             if _resident(self._child) > self._limits.memory:
                 what = f"more than {self._limits.memory / 2**30:g} GiB of memory"
                 return self._ended(what, self.greedy)
-            if time.monotonic() > end:
-                return self._ended(f"not done after {self._limits.seconds:g} s")
+            if late := clock.over():
+                return self._ended(late)
         try:
             outcome: Outcome = self._pipe.recv()
         except (EOFError, ConnectionResetError):

@@ -6,6 +6,7 @@ pub(crate) mod buffer;
 pub(crate) mod config;
 pub(crate) mod device;
 pub(crate) mod error;
+pub(crate) mod fence;
 pub(crate) mod library;
 pub(crate) mod names;
 pub mod op;

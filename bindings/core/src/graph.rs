@@ -17,6 +17,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{ClientApi, TF_Graph, TF_Operation};
 
 use crate::attr::sharing::Sharing;
@@ -46,7 +47,7 @@ impl Graph {
     pub fn new() -> Result<Self> {
         let api = api()?;
         // SAFETY: the function has no precondition.
-        let raw = unsafe { api.c_api.TF_NewGraph() };
+        let raw = fenced(|| unsafe { api.c_api.TF_NewGraph() })?;
         // SAFETY: a new graph, or null.
         unsafe { Self::from_owned_ptr(raw, api) }
     }
@@ -114,12 +115,12 @@ impl Graph {
     pub fn operation(&self, name: &str) -> Result<Operation> {
         let c_name = c_string(name)?;
         // SAFETY: the graph is alive and the name is a C string.
-        let raw = unsafe {
+        let raw = self.inner.fence.call(|| unsafe {
             self.inner
                 .api
                 .c_api
                 .TF_GraphOperationByName(self.inner.as_ptr(), c_name.as_ptr())
-        };
+        })?;
         match NonNull::new(raw) {
             // SAFETY: the operation is of this graph.
             Some(raw) => Ok(unsafe { Operation::from_borrowed_ptr(&self.inner, raw) }),
@@ -155,11 +156,13 @@ impl Graph {
         }
     }
 
-    /// Returns the operations, in the order in which they were added.
+    /// Returns the operations, in the order in which they were added; none after TensorFlow has thrown an
+    /// exception.
     pub fn operations(&self) -> impl Iterator<Item = Operation> + use<> {
         let graph = Arc::clone(&self.inner);
         let mut position = 0;
         std::iter::from_fn(move || {
+            graph.fence.check().ok()?;
             // SAFETY: the graph is alive, and the position was returned by this function.
             let raw: *mut TF_Operation = unsafe {
                 graph
@@ -222,7 +225,9 @@ impl Graph {
         let api = self.inner.api;
         let status = Status::new(api)?;
         let buffer = OutBuffer::new(api)?;
-        fill(api, status.as_ptr(), buffer.as_ptr());
+        self.inner
+            .fence
+            .call(|| fill(api, status.as_ptr(), buffer.as_ptr()))?;
         status.check()?;
         Ok(buffer.as_slice().to_vec())
     }
@@ -236,8 +241,9 @@ impl Graph {
         let (api, raw) = (&self.inner.api.c_api, output.raw());
         let status = Status::new(self.inner.api)?;
         // SAFETY: the output is of this graph, which is alive.
-        let rank =
-            unsafe { api.TF_GraphGetTensorNumDims(self.inner.as_ptr(), raw, status.as_ptr()) };
+        let rank = self.inner.fence.call(|| unsafe {
+            api.TF_GraphGetTensorNumDims(self.inner.as_ptr(), raw, status.as_ptr())
+        })?;
         status.check_ref()?;
         if rank < 0 {
             return Ok(Shape::unknown());
@@ -245,10 +251,10 @@ impl Graph {
         let mut dims: SmallVec<i64, 6> = (0..rank).map(|_| 0).collect();
         if rank > 0 {
             // SAFETY: as above, and `dims` has room for `rank` dimensions.
-            unsafe {
+            self.inner.fence.call(|| unsafe {
                 let data = dims.as_mut_ptr();
                 api.TF_GraphGetTensorShape(self.inner.as_ptr(), raw, data, rank, status.as_ptr());
-            }
+            })?;
         }
         status.check()?;
         Ok(Shape::from_dims(Some(dims)))
@@ -266,11 +272,11 @@ impl Graph {
             None => (std::ptr::null(), -1),
         };
         // SAFETY: the output is of this graph; `dims` has `rank` elements.
-        unsafe {
+        self.inner.fence.call(|| unsafe {
             let (graph, raw) = (self.inner.as_ptr(), output.raw());
             let api = &self.inner.api.c_api;
             api.TF_GraphSetTensorShape(graph, raw, dims, rank, status.as_ptr());
-        }
+        })?;
         self.inner.renew_epoch();
         status.check()
     }
@@ -284,14 +290,14 @@ impl Graph {
         let status = Status::new(self.inner.api)?;
         let mut tensor = std::ptr::null_mut();
         // SAFETY: the output is of this graph; `tensor` and the status are alive.
-        let known = unsafe {
+        let known = self.inner.fence.call(|| unsafe {
             self.inner.api.c_api.TF_TryEvaluateConstant(
                 self.inner.as_ptr(),
                 output.raw(),
                 &raw mut tensor,
                 status.as_ptr(),
             )
-        };
+        })?;
         status.check()?;
         if known == 0 {
             return Ok(None);
@@ -352,18 +358,20 @@ impl Graph {
         let status = Status::new(self.inner.api)?;
         let mut guard = self.inner.lock();
         guard.others_named();
+        let y_count = crate::attr::set::c_int_len(y.len())?;
+        let x_count = crate::attr::set::c_int_len(x.len())?;
         // SAFETY: all outputs are of this graph, and every pointer has the length that is passed;
         // `dy` is null when there is none.
-        unsafe {
+        self.inner.fence.call(|| unsafe {
             self.inner.api.c_api.TF_AddGradientsWithPrefix(
                 self.inner.as_ptr(),
                 prefix
                     .as_ref()
                     .map_or(std::ptr::null(), |prefix| prefix.as_ptr()),
                 y.as_mut_ptr(),
-                crate::attr::set::c_int_len(y.len())?,
+                y_count,
                 x_raw.as_mut_ptr(),
-                crate::attr::set::c_int_len(x.len())?,
+                x_count,
                 if dy.is_empty() {
                     std::ptr::null_mut()
                 } else {
@@ -372,7 +380,7 @@ impl Graph {
                 status.as_ptr(),
                 result.as_mut_ptr(),
             );
-        }
+        })?;
         drop(guard);
         status.check()?;
         Ok(result
@@ -398,7 +406,7 @@ impl Graph {
         let _guard = self.inner.lock();
         let api = &self.inner.api.c_api;
         // SAFETY: all operations are of this graph, whose edges nobody else reads under the lock.
-        unsafe {
+        self.inner.fence.call(|| unsafe {
             api.TF_RemoveAllControlInputs(self.inner.as_ptr(), operation.as_ptr());
             for before in after {
                 api.TF_AddOperationControlInput(
@@ -407,7 +415,7 @@ impl Graph {
                     before.as_ptr(),
                 );
             }
-        }
+        })?;
         Ok(())
     }
 
@@ -430,11 +438,11 @@ impl Graph {
         };
         let _guard = self.inner.lock();
         // SAFETY: both operations are of this graph, whose edges nobody else reads under the lock.
-        unsafe {
+        self.inner.fence.call(|| unsafe {
             let (graph, source) = (self.inner.as_ptr(), source.raw());
             let api = &self.inner.api.c_api;
             api.TF_UpdateEdge(graph, source, destination, status.as_ptr());
-        }
+        })?;
         status.check()
     }
 }

@@ -8,6 +8,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{
     ClientApi, TF_OpKernelConstruction, TF_OpKernelContext, TF_ShapeInferenceContext, TF_Status,
     TSL_Code,
@@ -15,7 +16,7 @@ use tfp_sys::{
 use tfp_wire::DataType;
 
 use crate::base::api::{Status, api};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Code, Error, Result};
 use crate::call::Context;
 use crate::call::operand::IntoOperands;
 use crate::graph::registry::OpBuilder;
@@ -118,7 +119,7 @@ fn register(api: &'static ClientApi) -> Result<()> {
     let status = Status::new(api)?;
     // SAFETY: the texts are C strings, the functions are those of this module, and registering takes
     // the builders.
-    unsafe {
+    fenced(|| unsafe {
         let op = api.ops.TF_NewOpDefinitionBuilder(c"TfpHostCall".as_ptr());
         for attr in [
             c"Tin: list(type) >= 0",
@@ -135,10 +136,10 @@ fn register(api: &'static ClientApi) -> Result<()> {
         api.ops
             .TF_OpDefinitionBuilderSetShapeInferenceFunction(op, infer);
         api.ops.TF_RegisterOpDefinition(op, status.as_ptr());
-    }
+    })?;
     status.check_ref()?;
     // SAFETY: as above.
-    unsafe {
+    fenced(|| unsafe {
         let kernel = api.kernels.TF_NewKernelBuilder(
             c"TfpHostCall".as_ptr(),
             c"CPU".as_ptr(),
@@ -149,17 +150,22 @@ fn register(api: &'static ClientApi) -> Result<()> {
         let name = c"TfpHostCall".as_ptr();
         api.kernels
             .TF_RegisterKernelBuilder(name, kernel, status.as_ptr());
-    }
+    })?;
     status.check()
 }
 
 unsafe extern "C" fn infer(context: *mut TF_ShapeInferenceContext, status: *mut TF_Status) {
     if let Ok(api) = api() {
         // SAFETY: TensorFlow lends both for this call.
-        unsafe {
+        let done = fenced(|| unsafe {
             api.ops
                 .TF_ShapeInferenceContextSetUnknownShape(context, status)
-        };
+        });
+        if done.is_err() {
+            let code = TSL_Code(Code::ResourceExhausted as u32);
+            // SAFETY: as above. A status without a text needs no memory.
+            unsafe { api.tf_status.TF_SetStatus(status, code, c"".as_ptr()) };
+        }
     }
 }
 
@@ -173,7 +179,7 @@ unsafe extern "C" fn create(context: *mut TF_OpKernelConstruction) -> *mut c_voi
     };
     let mut number = 0;
     // SAFETY: TensorFlow lends the construction for this call; name, number and status are alive.
-    unsafe {
+    let done = fenced(|| unsafe {
         let name = c"function".as_ptr();
         api.kernels.TF_OpKernelConstruction_GetAttrInt64(
             context,
@@ -181,11 +187,16 @@ unsafe extern "C" fn create(context: *mut TF_OpKernelConstruction) -> *mut c_voi
             &raw mut number,
             status.as_ptr(),
         );
-        if api.tf_status.TF_GetCode(status.as_ptr()).0 != 0 {
+        let is_read = api.tf_status.TF_GetCode(status.as_ptr()).0 == 0;
+        if !is_read {
             api.kernels
                 .TF_OpKernelConstruction_Failure(context, status.as_ptr());
-            return null_mut();
         }
+        is_read
+    });
+    // The kernel without a number fails when it computes.
+    if done != Ok(true) {
+        return null_mut();
     }
     Box::into_raw(Box::new(number)).cast()
 }
@@ -202,26 +213,29 @@ unsafe extern "C" fn compute(kernel: *mut c_void, context: *mut TF_OpKernelConte
     let Ok(status) = Status::new(api) else { return };
     // SAFETY: `kernel` is null or what `create` made, and TensorFlow deletes it after its last call.
     let number = unsafe { kernel.cast::<i64>().as_ref() };
-    // A panic must not cross the callback.
+    // Neither a panic nor a C++ exception may cross the callback.
     let done = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: TensorFlow lends the context for this call.
-        unsafe { run(number.copied(), api, context, &status) }
+        fenced(|| unsafe { run(number.copied(), api, context, &status) })
     }));
     let error = match done {
-        Ok(Ok(())) => return status.recycle(),
-        Ok(Err(error)) => error,
+        Ok(Ok(Ok(()))) => return status.recycle(),
+        Ok(Ok(Err(error))) => error,
+        Ok(Err(thrown)) => thrown.into(),
         Err(panic) => Error::panicked("a function of Rust", panic),
     };
     let text = message(&error).replace('\0', " ");
     let text = CString::new(text).unwrap_or_default();
     // SAFETY: the status and the message are alive, and TensorFlow lends the context for this call.
-    unsafe {
+    let told = fenced(|| unsafe {
         let code = TSL_Code(error.code() as u32);
         api.tf_status
             .TF_SetStatus(status.as_ptr(), code, text.as_ptr());
         api.kernels
             .TF_OpKernelContext_Failure(context, status.as_ptr());
-    }
+    });
+    // Where there is no memory to tell it, TensorFlow says that the op gave no results.
+    let _ = told;
 }
 
 /// The text of an error without the class, which the status has.

@@ -13,6 +13,9 @@
 //! - What a call takes as a tensor is any [`IntoOperand`]: a value, a tensor, or plain Rust data; with
 //!   the feature `ndarray` also an array or view of that crate.
 //! - An [`Error`] says what was wrong before TensorFlow saw it, or holds TensorFlow's status.
+//! - What TensorFlow throws, as where there is no memory, is an [`Error`], too. The graph or context on which it was
+//!   called may be locked for good, and gives [`Code::FailedPrecondition`] from then on. So on Linux, in programs that
+//!   unwind (`panic = "unwind"`, the default); elsewhere the process ends.
 //!
 //! ```no_run
 //! use tfp_core::{EagerContext, OpBuilder, Result, Tensor};

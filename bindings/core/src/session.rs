@@ -19,6 +19,7 @@ pub use server::Server;
 use std::fmt;
 use std::ptr::{self, NonNull};
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{ClientApi, TF_Session, TF_SessionOptions};
 
 use crate::base::api::{Status, api, c_string};
@@ -45,18 +46,18 @@ impl RawOptions {
     fn new(options: &SessionOptions, api: &'static ClientApi) -> Result<Self> {
         let c = &api.c_api;
         // SAFETY: the function has no precondition.
-        let raw = Self(unsafe { c.TF_NewSessionOptions() }, api);
+        let raw = Self(fenced(|| unsafe { c.TF_NewSessionOptions() })?, api);
         if !options.target.is_empty() {
             let target = c_string(&options.target)?;
             // SAFETY: options and name are alive; TensorFlow copies the name.
-            unsafe { c.TF_SetTarget(raw.0, target.as_ptr()) };
+            fenced(|| unsafe { c.TF_SetTarget(raw.0, target.as_ptr()) })?;
         }
         let config = options.config.as_bytes();
         if !config.is_empty() {
             let status = Status::new(api)?;
             let (data, length) = (config.as_ptr().cast(), config.len());
             // SAFETY: options, bytes and status are alive.
-            unsafe { c.TF_SetConfig(raw.0, data, length, status.as_ptr()) };
+            fenced(|| unsafe { c.TF_SetConfig(raw.0, data, length, status.as_ptr()) })?;
             status.check()?;
         }
         Ok(raw)
@@ -99,10 +100,10 @@ impl Session {
         let raw_options = RawOptions::new(options, api)?;
         let status = Status::new(api)?;
         // SAFETY: graph, options and status are alive.
-        let raw = unsafe {
+        let raw = graph.inner.fence.call(|| unsafe {
             api.c_api
                 .TF_NewSession(graph.inner.as_ptr(), raw_options.0, status.as_ptr())
-        };
+        })?;
         status.check()?;
         // SAFETY: the session is new, or null.
         unsafe { Self::from_owned_ptr(raw, graph) }
@@ -190,11 +191,11 @@ impl Session {
     pub fn devices(&self) -> Result<Vec<Device>> {
         let status = Status::new(self.api())?;
         // SAFETY: session and status are alive.
-        let list = unsafe {
+        let list = self.graph.inner.fence.call(|| unsafe {
             self.api()
                 .c_api
                 .TF_SessionListDevices(self.as_ptr(), status.as_ptr())
-        };
+        })?;
         status.check()?;
         // SAFETY: the caller of the function owns the list.
         unsafe { device::from_owned_list(list, self.api()) }
@@ -208,28 +209,32 @@ impl Session {
     pub fn close(&self) -> Result<()> {
         let status = Status::new(self.api())?;
         // SAFETY: session and status are alive.
-        unsafe {
+        self.graph.inner.fence.call(|| unsafe {
             self.api()
                 .c_api
                 .TF_CloseSession(self.as_ptr(), status.as_ptr())
-        };
+        })?;
         status.check()
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
+        // What a function that threw may have left locked stays.
+        if self.graph.inner.fence.is_broken() {
+            return;
+        }
         let Ok(status) = Status::new(self.api()) else {
             return;
         };
         let c = &self.api().c_api;
         // SAFETY: the session is alive, no run of it is going on, and this is its end.
-        unsafe {
+        let ended = self.graph.inner.fence.call(|| unsafe {
             c.TF_CloseSession(self.as_ptr(), status.as_ptr());
             c.TF_DeleteSession(self.as_ptr(), status.as_ptr());
-        }
+        });
         // Nobody is left to hear of an error.
-        let _ = status.check();
+        let _ = ended.map(|()| status.check());
     }
 }
 

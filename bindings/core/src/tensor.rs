@@ -11,6 +11,7 @@ use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::ptr::NonNull;
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{ClientApi, TF_TString, TF_Tensor};
 
 use crate::base::api::{Status, not_null};
@@ -347,17 +348,18 @@ impl Tensor {
         }
         let mut target = Self::allocate(DataType::UINT8, &[0], 0)?;
         let status = Status::new(self.api)?;
+        let rank = c_int_of(dims.len())?;
         // SAFETY: both tensors and the status are alive, and `dims` has the length that is passed.
-        unsafe {
+        fenced(|| unsafe {
             self.api.tf_tensor.TF_TensorBitcastFrom(
                 self.raw.as_ptr(),
                 dtype.raw(),
                 target.raw.as_ptr(),
                 dims.as_ptr(),
-                c_int_of(dims.len())?,
+                rank,
                 status.as_ptr(),
             );
-        }
+        })?;
         status.check()?;
         target.dtype = dtype;
         target.dims = dims.iter().copied().collect();

@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tfp_sys as sys;
+use tfp_sys::loader::fenced;
 
 use crate::api::api;
-use crate::error::{Error, Result};
-use crate::fence::fenced;
+use crate::error::{Code, Error, Result};
 use crate::status;
 
 /// Calls `body`; a panic becomes an internal error with the panic's message, and a C++ exception one
@@ -17,7 +17,12 @@ pub(crate) fn guard<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     // The state that a panic may leave half-changed belongs to the implementation behind the
     // callback, which gets `&self` and keeps its invariants behind its own locks.
     match catch_unwind(AssertUnwindSafe(|| fenced(body))) {
-        Ok(result) => result?,
+        Ok(Ok(result)) => result,
+        Ok(Err(thrown)) => Err(if thrown.is_no_memory() {
+            Error::new(Code::ResourceExhausted, thrown.to_string())
+        } else {
+            Error::internal(thrown.to_string())
+        }),
         Err(payload) => {
             let message = format!("panic: {}", panic_message(&*payload));
             forget_payload(payload);

@@ -32,7 +32,6 @@ pub mod eager;
 pub mod entry;
 mod error;
 mod executor;
-mod fence;
 pub mod host;
 mod kernel;
 mod layout;

@@ -50,7 +50,6 @@ def placeholder(graph: tf.Graph, name: str, data: Array) -> Any:
     shape = attr_value_pb2.AttrValue(shape=tf.TensorShape(data.shape).as_proto())
     kind = attr_value_pb2.AttrValue(type=tf.as_dtype(data.dtype).as_datatype_enum)
     # A name that ends with a slash is taken as it is.
-    made = graph.create_op(
-        "Placeholder", [], name=f"{name}/", attrs={"dtype": kind, "shape": shape}
-    )
+    attrs = {"dtype": kind, "shape": shape}
+    made = _create(graph, "Placeholder", [], name=f"{name}/", attrs=attrs)
     return made.outputs[0]

@@ -17,10 +17,15 @@ from tensorflow.core.protobuf import tensor_bundle_pb2
 
 from tests.fuzz import edits, protos, tables
 from tests.fuzz.case import Case, Outcome, Reference, Status, Target
+from tests.fuzz.clock import Clock
 from tests.fuzz.targets.graphs import SavedModel
 
-# Seconds that the program has for a path.
+# Seconds of a processor that the program has for a path, less than those of a case, and how many
+# times as long it may last.
 _SECONDS = 50.0
+_PATIENCE = 10.0
+# Seconds between two looks.
+_LOOK = 0.25
 
 
 class Program:
@@ -44,8 +49,10 @@ class Program:
         assert process.stdout is not None
         process.stdin.write(f"{kind} {path}\n".encode())
         process.stdin.flush()
-        ready = select.select([process.stdout], [], [], _SECONDS)[0]
-        line = process.stdout.readline().decode("utf-8", "replace") if ready else ""
+        clock, late = Clock(process.pid, _SECONDS, _PATIENCE), ""
+        while not late and not select.select([process.stdout], [], [], _LOOK)[0]:
+            late = clock.over()
+        line = "" if late else process.stdout.readline().decode("utf-8", "replace")
         if line.startswith("taken "):
             return Outcome(Status.TAKEN)
         if line.startswith("refused "):
@@ -53,7 +60,7 @@ class Program:
         process.kill()
         code = process.wait()
         self._process = None
-        return self._ended(f"status {code}" if ready else f"not done after {_SECONDS:g} s")
+        return self._ended(late or f"status {code}")
 
     def _ended(self, how: str) -> Outcome:
         """Returns the outcome of an end; an abort inside of TensorFlow is not one of ours."""

@@ -6,7 +6,7 @@ use tfp_core::{Context as _, DataType, Error, ErrorKind, Result, Shape, Tensor};
 
 use super::csv::Csv;
 use super::dataset::{Dataset, place_of};
-use super::record::RecordWriter;
+use super::record::{RecordReader, RecordWriter};
 use super::source::{Kind, Origin};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
@@ -240,8 +240,9 @@ impl Dataset {
     /// stays until the new one is whole. For records that are not compressed see also
     /// [`RecordWriter`](super::RecordWriter).
     ///
-    /// TensorFlow writes compressed records. It does not tell that the disk is full when it ends, so that
-    /// such a file may be cut.
+    /// TensorFlow compresses records, and does not tell that the disk is full when it ends. They are
+    /// therefore written without compression beside the file first, and compared with what TensorFlow
+    /// wrote: that takes their space, and another reading.
     ///
     /// # Errors
     /// [`ErrorKind::Argument`] for elements of another type or with dimensions, [`ErrorKind::File`] for a
@@ -262,12 +263,17 @@ impl Dataset {
         let text = part
             .to_str()
             .ok_or_else(|| file_error(path, "the path of records must be UTF-8"))?;
+        let plain = beside.path().join("plain");
+        self.write_plain(&plain)?;
         let name = compression.name();
-        let opened = self.open();
-        let written = ops::dataset_to_tf_record(self.place(), self.value(), text, name);
-        written.map_err(|error| self.explained(error))?;
-        drop(opened);
+        let source = Self::records(self.place(), &plain, Compression::None)?;
+        ops::dataset_to_tf_record(self.place(), source.value(), text, name)?;
         flush(&part)?;
+        let written = Self::records(self.place(), &part, compression)?;
+        if !is_all(&plain, &written)? {
+            let problem = "TensorFlow cut the compressed records: is the disk full?";
+            return Err(file_error(path, problem));
+        }
         rename(&part, path)
     }
 
@@ -290,4 +296,27 @@ impl Dataset {
         }
         writer.finish().map(|_| ())
     }
+}
+
+/// Whether a dataset has the records of a file that is not compressed.
+fn is_all(plain: &Path, written: &Dataset) -> Result<bool> {
+    let mut found = written.iter()?;
+    for expected in RecordReader::open(plain)? {
+        let expected = expected?;
+        let Some(Ok(element)) = found.next() else {
+            return Ok(false);
+        };
+        let same = element.iter().map(|value| {
+            let record = value.to_tensor()?;
+            Ok(record.as_strings()? == [&expected[..]])
+        });
+        if !same
+            .collect::<Result<Vec<bool>>>()?
+            .iter()
+            .all(|&same| same)
+        {
+            return Ok(false);
+        }
+    }
+    Ok(found.next().is_none())
 }

@@ -2,6 +2,8 @@
 
 #![cfg(target_os = "linux")]
 
+mod graphs;
+
 use std::hint::black_box;
 use std::io::Write as _;
 

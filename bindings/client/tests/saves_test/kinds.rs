@@ -23,7 +23,7 @@ pub struct Kind {
     pub load: fn(&Path) -> Result<Vec<f32>>,
 }
 
-pub const KINDS: [Kind; 13] = [
+pub const KINDS: [Kind; 14] = [
     Kind {
         name: "checkpoint",
         save: |folder, value| checkpoint(value)?.write(folder.join("ck")),
@@ -118,6 +118,20 @@ pub const KINDS: [Kind; 13] = [
             data(value)?.write_records(folder.join("data.tfrecord"), Compression::None)
         },
         load: |folder| read_records(&folder.join("data.tfrecord")),
+    },
+    Kind {
+        name: "packed",
+        save: |folder, value| {
+            data(value)?.write_records(folder.join("data.tfrecord.gz"), Compression::Gzip)
+        },
+        load: |folder| {
+            let (cx, path) = (EagerContext::new()?, folder.join("data.tfrecord.gz"));
+            let mut values = Vec::new();
+            for element in Dataset::records(&cx, &path, Compression::Gzip)?.iter()? {
+                values.extend(numbers(element?[0].to_tensor()?.as_strings()?[0]));
+            }
+            Ok(values)
+        },
     },
 ];
 

@@ -19,7 +19,7 @@ FAULTS = os.environ["FAULTS"]
 # Kinds that replace a folder: in one step, or file by file where two names can't be exchanged.
 FOLDERS = ("export", "writer", "model")
 CHECKPOINTS = ("checkpoint", "numbered", "trainer")
-FILES = ("keras", "trained", "weights", "safetensors", "npz", "records", "dataset")
+FILES = ("keras", "trained", "weights", "safetensors", "npz", "records", "dataset", "packed")
 KINDS = (*CHECKPOINTS, *FOLDERS, *FILES)
 STEPS = {"exchange": {}, "files": {"FAULT_NO_EXCHANGE": "1"}}
 KILLS = [(kind, "exchange") for kind in KINDS] + [(kind, "files") for kind in FOLDERS]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock, Weak};
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{ClientApi, TF_Function};
 
 use crate::attr::sharing::Sharing;
@@ -104,11 +105,11 @@ impl Function {
         let api = self.inner.api;
         let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
         // SAFETY: function, buffer and status are alive.
-        unsafe {
+        fenced(|| unsafe {
             let status = status.as_ptr();
             api.c_api
                 .TF_FunctionToFunctionDef(self.as_ptr(), buffer.as_ptr(), status);
-        }
+        })?;
         status.check()?;
         Ok(buffer.as_slice().to_vec())
     }
@@ -128,11 +129,11 @@ impl Function {
         let name = c_string(name)?;
         let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
         // SAFETY: function, name, buffer and status are alive.
-        unsafe {
+        fenced(|| unsafe {
             let (out, status) = (buffer.as_ptr(), status.as_ptr());
             api.c_api
                 .TF_FunctionGetAttrValueProto(self.as_ptr(), name.as_ptr(), out, status);
-        }
+        })?;
         status.check()?;
         Ok(buffer.as_slice().to_vec())
     }

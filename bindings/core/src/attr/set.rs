@@ -27,7 +27,8 @@ fn rank_and_dims(shape: &Shape) -> Result<(c_int, *const i64)> {
     })
 }
 
-/// Sets an attribute of an operation of a graph.
+/// Sets an attribute of an operation of a graph. What a function throws passes this, and is for the
+/// caller to fence, once for all of an operation.
 ///
 /// # Safety
 /// `desc` is an operation that is being made, by this thread alone.
@@ -122,7 +123,7 @@ pub(crate) unsafe fn set_in_graph(
     Ok(())
 }
 
-/// Sets an attribute of an eager operation.
+/// Sets an attribute of an eager operation; what a function throws passes this, too.
 ///
 /// # Safety
 /// `op` is an operation that is being made, by this thread alone.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::NonNull;
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{ClientApi, TF_Code, TF_OK, TF_Status};
 
 use crate::base::error::{Code, Error, ErrorKind, Result};
@@ -79,7 +80,7 @@ impl Status {
             return Ok(status);
         }
         // SAFETY: the function has no precondition.
-        let raw = unsafe { api.tf_status.TF_NewStatus() };
+        let raw = fenced(|| unsafe { api.tf_status.TF_NewStatus() })?;
         let raw = not_null(raw, "TF_NewStatus")?;
         Ok(Self { raw, api })
     }

@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{ClientApi, TF_Buffer};
 
 use crate::base::api::not_null;
@@ -17,7 +18,7 @@ pub(crate) struct OutBuffer {
 impl OutBuffer {
     pub(crate) fn new(api: &'static ClientApi) -> Result<Self> {
         // SAFETY: the function has no precondition.
-        let raw = unsafe { api.tf_buffer.TF_NewBuffer() };
+        let raw = fenced(|| unsafe { api.tf_buffer.TF_NewBuffer() })?;
         // SAFETY: a buffer that was just made, or null.
         unsafe { Self::from_owned_ptr(raw, api) }
     }

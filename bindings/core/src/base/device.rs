@@ -1,5 +1,6 @@
 //! Devices.
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{ClientApi, TF_DeviceList};
 
 use crate::base::api::{Status, text_from_ptr};
@@ -48,14 +49,14 @@ pub(crate) unsafe fn from_owned_list(
             let status = Status::new(api)?;
             // SAFETY: list and status are alive, and the index is below the count; the texts are
             // copied while the list lives.
-            let device = unsafe {
+            let device = fenced(|| unsafe {
                 Device {
                     name: text_from_ptr(c.TF_DeviceListName(list.0, index, status.as_ptr())),
                     kind: text_from_ptr(c.TF_DeviceListType(list.0, index, status.as_ptr())),
                     memory_bytes: c.TF_DeviceListMemoryBytes(list.0, index, status.as_ptr()),
                     incarnation: c.TF_DeviceListIncarnation(list.0, index, status.as_ptr()),
                 }
-            };
+            })?;
             status.check()?;
             Ok(device)
         })

@@ -5,6 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::base::shape::Shape;
+use tfp_sys::loader::Thrown;
 use tfp_wire::DataType;
 
 /// What every fallible function of this crate returns.
@@ -409,6 +410,16 @@ impl From<tfp_wire::Error> for Error {
             message: error.message_type(),
             problem: error.into_problem(),
         })
+    }
+}
+
+impl From<Thrown> for Error {
+    fn from(thrown: Thrown) -> Self {
+        if thrown.is_no_memory() {
+            Self::exhausted(thrown.to_string())
+        } else {
+            Self::internal(thrown.to_string())
+        }
     }
 }
 

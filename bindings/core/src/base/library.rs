@@ -4,6 +4,8 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use tfp_sys::loader::fenced;
+
 use crate::base::api::{Status, api, text_from_ptr};
 use crate::base::buffer::OutBuffer;
 use crate::base::error::{Error, Result};
@@ -24,7 +26,9 @@ pub fn version() -> Result<String> {
 pub fn all_ops() -> Result<Vec<u8>> {
     let api = api()?;
     // SAFETY: the function has no precondition; its caller owns the buffer.
-    let buffer = unsafe { OutBuffer::from_owned_ptr(api.c_api.TF_GetAllOpList(), api) }?;
+    let buffer = fenced(|| unsafe { api.c_api.TF_GetAllOpList() })?;
+    // SAFETY: as above.
+    let buffer = unsafe { OutBuffer::from_owned_ptr(buffer, api) }?;
     Ok(buffer.as_slice().to_vec())
 }
 
@@ -37,14 +41,14 @@ pub fn kernels(op_type: Option<&str>) -> Result<Vec<u8>> {
     let status = Status::new(api)?;
     let name = op_type.map(crate::base::api::c_string).transpose()?;
     // SAFETY: name and status are alive; the caller of either function owns the buffer.
-    let buffer = unsafe {
+    let buffer = fenced(|| unsafe {
         match &name {
             Some(name) => api
                 .c_api
                 .TF_GetRegisteredKernelsForOp(name.as_ptr(), status.as_ptr()),
             None => api.c_api.TF_GetAllRegisteredKernels(status.as_ptr()),
         }
-    };
+    })?;
     status.check()?;
     // SAFETY: as above.
     Ok(unsafe { OutBuffer::from_owned_ptr(buffer, api) }?
@@ -77,7 +81,7 @@ pub fn load_op_library(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     let path = c_path(path.as_ref())?;
     let status = Status::new(api)?;
     // SAFETY: path and status are alive.
-    let library = unsafe { api.c_api.TF_LoadLibrary(path.as_ptr(), status.as_ptr()) };
+    let library = fenced(|| unsafe { api.c_api.TF_LoadLibrary(path.as_ptr(), status.as_ptr()) })?;
     status.check()?;
     if library.is_null() {
         return Err(Error::internal("TF_LoadLibrary returned null"));
@@ -106,10 +110,10 @@ pub fn load_pluggable_device(path: impl AsRef<Path>) -> Result<()> {
     let path = c_path(path.as_ref())?;
     let status = Status::new(api)?;
     // SAFETY: path and status are alive.
-    let library = unsafe {
+    let library = fenced(|| unsafe {
         api.c_api_experimental
             .TF_LoadPluggableDeviceLibrary(path.as_ptr(), status.as_ptr())
-    };
+    })?;
     status.check()?;
     if library.is_null() {
         return Err(Error::internal(

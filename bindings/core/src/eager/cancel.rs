@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tfp_sys::TFE_CancellationManager;
+use tfp_sys::loader::fenced;
 
 use super::shared::Owned;
 use crate::base::api::api;
@@ -30,10 +31,10 @@ impl Cancellation {
         let api = api()?;
         let c = &api.eager_c_api_experimental;
         // SAFETY: the function has no precondition; nothing else deletes what it makes.
-        let raw = unsafe {
+        let raw = fenced(|| unsafe {
             let raw = c.TFE_NewCancellationManager();
-            Owned::from_owned_ptr(raw, api, "TFE_NewCancellationManager")?
-        };
+            Owned::from_owned_ptr(raw, api, "TFE_NewCancellationManager")
+        })??;
         Ok(Self { raw: Arc::new(raw) })
     }
 

@@ -26,10 +26,10 @@ impl EagerContext {
         let status = Status::new(api)?;
         let (data, length) = (server_def.as_ptr().cast(), server_def.len());
         // SAFETY: context, bytes and status are alive.
-        unsafe {
+        self.fenced(|| unsafe {
             let c = &api.c_api_experimental;
             c.TFE_EnableCollectiveOps(self.as_ptr(), data, length, status.as_ptr());
-        }
+        })?;
         status.check()
     }
 
@@ -48,7 +48,7 @@ impl EagerContext {
         let status = Status::new(api)?;
         let (data, length) = (server_def.as_ptr().cast(), server_def.len());
         // SAFETY: context, bytes and status are alive.
-        unsafe {
+        self.fenced(|| unsafe {
             api.eager_c_api_experimental
                 .TFE_ContextSetServerDefWithTimeoutAndRetries(
                     self.as_ptr(),
@@ -60,7 +60,7 @@ impl EagerContext {
                     status.as_ptr(),
                     false,
                 );
-        }
+        })?;
         status.check()
     }
 
@@ -74,13 +74,13 @@ impl EagerContext {
         let status = Status::new(api)?;
         let message = c_string(message)?;
         // SAFETY: context, status and message are alive. TensorFlow reads this status.
-        unsafe {
+        self.fenced(|| unsafe {
             let code = tfp_sys::TSL_Code(code as u32);
             api.tf_status
                 .TF_SetStatus(status.as_ptr(), code, message.as_ptr());
             api.c_api_experimental
                 .TFE_AbortCollectiveOps(self.as_ptr(), status.as_ptr());
-        }
+        })?;
         // The status holds the message, and is not given back to the thread.
         drop(status);
         Ok(())
@@ -97,14 +97,14 @@ impl EagerContext {
         let api = self.api();
         let (status, task) = (Status::new(api)?, c_string(task)?);
         // SAFETY: context, name and status are alive.
-        unsafe {
+        self.fenced(|| unsafe {
             api.c_api_experimental.TFE_CollectiveOpsCheckPeerHealth(
                 self.as_ptr(),
                 task.as_ptr(),
                 milliseconds(timeout),
                 status.as_ptr(),
             );
-        }
+        })?;
         status.check()
     }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{
     ClientApi, TFE_Context, TFE_ContextDevicePlacementPolicy, TFE_ContextOptions, TFE_TensorHandle,
 };
@@ -25,6 +26,7 @@ use crate::base::buffer::OutBuffer;
 use crate::base::config::Config;
 use crate::base::device::{self, Device};
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::fence::Fence;
 use crate::base::op::{ArgKind, OpDesc, text};
 use crate::base::small_vec::SmallVec;
 use crate::call::results::{Prepared, Results};
@@ -74,6 +76,7 @@ pub struct EagerOptions {
 pub(super) struct ContextInner {
     raw: NonNull<TFE_Context>,
     pub(super) api: &'static ClientApi,
+    pub(super) fence: Fence,
     // Making an op costs more than resetting one.
     pub(super) ops: OpPool,
     /// What each thread's ops use: TensorFlow's ops hold their executor by a bare pointer.
@@ -98,6 +101,13 @@ impl ContextInner {
 
 impl Drop for ContextInner {
     fn drop(&mut self) {
+        if self.fence.is_broken() {
+            let executors = self.executors.get_mut();
+            let executors = executors.unwrap_or_else(PoisonError::into_inner);
+            // What it may have left locked stays.
+            std::mem::forget(std::mem::take(executors));
+            return;
+        }
         // SAFETY: the context is alive.
         unsafe { self.ops.clear(self.api) };
         let executors = self.executors.get_mut();
@@ -143,7 +153,7 @@ impl EagerContext {
         let c = &api.eager_c_api;
         let status = Status::new(api)?;
         // SAFETY: the options, the bytes and the status are alive during each call.
-        let raw = unsafe {
+        let raw = fenced(|| unsafe {
             let raw = Owned(c.TFE_NewContextOptions(), api);
             let config = options.config.as_bytes();
             if !config.is_empty() {
@@ -153,13 +163,14 @@ impl EagerContext {
             }
             c.TFE_ContextOptionsSetAsync(raw.0, options.is_async.into());
             c.TFE_ContextOptionsSetDevicePlacementPolicy(raw.0, options.placement.raw());
-            c.TFE_NewContext(raw.0, status.as_ptr())
-        };
+            Ok::<_, Error>(c.TFE_NewContext(raw.0, status.as_ptr()))
+        })??;
         status.check()?;
         Ok(Self {
             inner: Arc::new(ContextInner {
                 raw: not_null(raw, "TFE_NewContext")?,
                 api,
+                fence: Fence::default(),
                 ops: OpPool::default(),
                 functions: Mutex::default(),
                 calls: Mutex::default(),
@@ -185,6 +196,11 @@ impl EagerContext {
 
     pub(super) fn api(&self) -> &'static ClientApi {
         self.inner.api
+    }
+
+    /// Calls functions on the context.
+    pub(super) fn fenced<T>(&self, functions: impl FnOnce() -> T) -> Result<T> {
+        self.inner.fence.call(functions)
     }
 
     /// Keeps the executor that the current thread has from now on, instead of the one that it had.
@@ -232,10 +248,10 @@ impl EagerContext {
         let api = self.inner.api;
         let status = Status::new(api)?;
         // SAFETY: tensor and status are alive; the handle counts its use of the tensor's memory.
-        let raw = unsafe {
+        let raw = fenced(|| unsafe {
             api.eager_c_api
                 .TFE_NewTensorHandle(tensor.as_ptr(), status.as_ptr())
-        };
+        })?;
         status.check()?;
         let raw = not_null(raw, "TFE_NewTensorHandle")?;
         // SAFETY: a new handle, which belongs to whichever context it is used in.
@@ -250,10 +266,10 @@ impl EagerContext {
         let api = self.inner.api;
         let status = Status::new(api)?;
         // SAFETY: context and status are alive.
-        let list = unsafe {
+        let list = self.inner.fence.call(|| unsafe {
             api.eager_c_api
                 .TFE_ContextListDevices(self.as_ptr(), status.as_ptr())
-        };
+        })?;
         status.check()?;
         // SAFETY: the caller of the function owns the list.
         unsafe { device::from_owned_list(list, api) }
@@ -312,15 +328,17 @@ impl EagerContext {
         let api = self.inner.api;
         let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
         // SAFETY: context, buffer and status are alive.
-        unsafe {
+        self.inner.fence.call(|| unsafe {
             let (c, status) = (&api.eager_c_api, status.as_ptr());
             c.TFE_ContextExportRunMetadata(self.as_ptr(), buffer.as_ptr(), status);
             c.TFE_ContextDisableRunMetadata(self.as_ptr());
-        }
+        })?;
         status.check()?;
         Ok(buffer.as_slice().to_vec())
     }
 
+    /// Executes an op. What a function throws passes this and is for the caller to fence: one fence
+    /// of all costs less than one of each.
     fn run(
         &self,
         call: &Prepared<'_, TensorHandle>,
@@ -437,7 +455,10 @@ impl Context for EagerContext {
         }
         let prepared = call.prepare(self, attrs)?;
         let values = self
-            .run(&prepared, attrs, desc)
+            .inner
+            .fence
+            .call(|| self.run(&prepared, attrs, desc))
+            .flatten()
             .map_err(|e| e.in_op(desc.name_str()))?;
         prepared.results(values, ())
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tfp_sys::TFE_Executor;
+use tfp_sys::loader::fenced;
 
 use super::context::EagerContext;
 use super::shared::Owned;
@@ -27,19 +28,19 @@ impl Executor {
     pub fn new(context: &EagerContext, is_async: bool, in_flight: u16) -> Result<Self> {
         let c = &context.api().eager_c_api_experimental;
         // SAFETY: the function has no precondition; nothing else deletes what it makes.
-        unsafe {
+        fenced(|| unsafe {
             let raw = c.TFE_NewExecutor(is_async, true, in_flight.into());
             Self::from_owned_ptr(raw, context, "TFE_NewExecutor")
-        }
+        })?
     }
 
     pub(super) fn of_thread(context: &EagerContext) -> Result<Self> {
         let c = &context.api().eager_c_api_experimental;
         // SAFETY: the context is alive; the caller owns the reference that is returned.
-        unsafe {
+        context.fenced(|| unsafe {
             let raw = c.TFE_ContextGetExecutorForThread(context.as_ptr());
             Self::from_owned_ptr(raw, context, "TFE_ContextGetExecutorForThread")
-        }
+        })?
     }
 
     /// Takes what `function` of the C API returned.
@@ -88,7 +89,9 @@ impl Executor {
         let status = Status::new(self.context.api())?;
         let c = &self.context.api().eager_c_api_experimental;
         // SAFETY: executor and status are alive.
-        unsafe { c.TFE_ExecutorWaitForAllPendingNodes(self.raw.as_ptr(), status.as_ptr()) };
+        self.context.fenced(|| unsafe {
+            c.TFE_ExecutorWaitForAllPendingNodes(self.raw.as_ptr(), status.as_ptr())
+        })?;
         status.check()
     }
 

@@ -5,14 +5,13 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use tfp_sys::TFE_TensorHandle;
-
 use super::context::{ContextInner, EagerContext};
 use crate::base::api::{Status, c_string, text_from_ptr};
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
 use crate::call::operand::Value;
 use crate::tensor::Tensor;
+use tfp_sys::TFE_TensorHandle;
 use tfp_wire::DataType;
 
 struct HandleInner {
@@ -107,12 +106,18 @@ impl TensorHandle {
         let api = &self.inner.context.api.eager_c_api;
         let status = Status::new(self.inner.context.api)?;
         // SAFETY: handle and status are alive.
-        let rank = unsafe { api.TFE_TensorHandleNumDims(self.as_ptr(), status.as_ptr()) };
+        let rank = self
+            .inner
+            .context
+            .fence
+            .call(|| unsafe { api.TFE_TensorHandleNumDims(self.as_ptr(), status.as_ptr()) })?;
         status.check_ref()?;
         let mut dims = Vec::with_capacity(usize::try_from(rank).unwrap_or(0));
         for axis in 0..rank {
             // SAFETY: as above, and the axis is below the rank.
-            let dim = unsafe { api.TFE_TensorHandleDim(self.as_ptr(), axis, status.as_ptr()) };
+            let dim = self.inner.context.fence.call(|| unsafe {
+                api.TFE_TensorHandleDim(self.as_ptr(), axis, status.as_ptr())
+            })?;
             status.check_ref()?;
             dims.push(dim);
         }
@@ -132,10 +137,10 @@ impl TensorHandle {
         let api = self.inner.context.api;
         let status = Status::new(api)?;
         // SAFETY: handle and status are alive.
-        let count = unsafe {
+        let count = self.inner.context.fence.call(|| unsafe {
             api.eager_c_api
                 .TFE_TensorHandleNumElements(self.as_ptr(), status.as_ptr())
-        };
+        })?;
         status.check()?;
         Ok(count)
     }
@@ -148,12 +153,12 @@ impl TensorHandle {
         let api = self.inner.context.api;
         let status = Status::new(api)?;
         // SAFETY: handle and status are alive; the text lives as long as the handle.
-        let name = unsafe {
+        let name = self.inner.context.fence.call(|| unsafe {
             let name = api
                 .eager_c_api
                 .TFE_TensorHandleDeviceName(self.as_ptr(), status.as_ptr());
             text_from_ptr(name)
-        };
+        })?;
         status.check()?;
         Ok(name)
     }
@@ -166,10 +171,10 @@ impl TensorHandle {
         let api = self.inner.context.api;
         let status = Status::new(api)?;
         // SAFETY: handle and status are alive; the text lives as long as the handle.
-        let name = unsafe {
+        let name = self.inner.context.fence.call(|| unsafe {
             let c = &api.eager_c_api;
             text_from_ptr(c.TFE_TensorHandleBackingDeviceName(self.as_ptr(), status.as_ptr()))
-        };
+        })?;
         status.check()?;
         Ok(name)
     }
@@ -182,10 +187,10 @@ impl TensorHandle {
         let api = self.inner.context.api;
         let status = Status::new(api)?;
         // SAFETY: handle and status are alive.
-        let raw = unsafe {
+        let raw = self.inner.context.fence.call(|| unsafe {
             api.eager_c_api
                 .TFE_TensorHandleResolve(self.as_ptr(), status.as_ptr())
-        };
+        })?;
         status.check()?;
         // SAFETY: the caller of the function owns the tensor.
         unsafe { Tensor::from_owned_ptr(raw, api) }
@@ -200,14 +205,14 @@ impl TensorHandle {
         let device: CString = c_string(device)?;
         let status = Status::new(context.api)?;
         // SAFETY: handle, context, name and status are alive.
-        let raw = unsafe {
+        let raw = context.fence.call(|| unsafe {
             context.api.eager_c_api.TFE_TensorHandleCopyToDevice(
                 self.as_ptr(),
                 context.as_ptr(),
                 device.as_ptr(),
                 status.as_ptr(),
             )
-        };
+        })?;
         status.check()?;
         match NonNull::new(raw) {
             // SAFETY: the caller of the function owns the handle.

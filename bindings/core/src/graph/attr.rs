@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use tfp_sys::loader::fenced;
+
 use crate::attr::proto::read_shape;
 use crate::base::api::{Status, c_string};
 use crate::base::buffer::OutBuffer;
@@ -92,10 +94,10 @@ impl Operation {
                 // TensorFlow copies the name without a NUL byte; one more is room for it.
                 let mut name = vec![0_u8; usize::try_from(length).unwrap_or(0) + 1];
                 // SAFETY: as above; `name` has more room than the length that was announced.
-                unsafe {
+                fenced(|| unsafe {
                     let (data, status) = (name.as_mut_ptr().cast(), status.as_ptr());
                     api.TF_OperationGetAttrName(self.as_ptr(), index, data, status);
-                }
+                })?;
                 status.check()?;
                 name.truncate(usize::try_from(length).unwrap_or(0));
                 while name.last() == Some(&0) {
@@ -116,10 +118,10 @@ impl Operation {
         let c_name = c_string(name)?;
         let status = Status::new(self.inner().api)?;
         // SAFETY: operation, name and status are alive.
-        let data = unsafe {
+        let data = fenced(|| unsafe {
             let api = &self.inner().api.c_api;
             api.TF_OperationGetAttrMetadata(self.as_ptr(), c_name.as_ptr(), status.as_ptr())
-        };
+        })?;
         status
             .check()
             .map_err(|error| error.in_op(&self.op_type()))?;
@@ -186,11 +188,11 @@ impl Operation {
         let c_name = c_string(name)?;
         let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
         // SAFETY: operation, name, buffer and status are alive.
-        unsafe {
+        fenced(|| unsafe {
             let (out, status) = (buffer.as_ptr(), status.as_ptr());
             api.c_api
                 .TF_OperationGetAttrValueProto(self.as_ptr(), c_name.as_ptr(), out, status);
-        }
+        })?;
         status
             .check()
             .map_err(|error| error.in_op(&self.op_type()))?;
@@ -203,11 +205,11 @@ impl Operation {
         let status = Status::new(api)?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: operation, name and status are alive; `raw` receives a pointer.
-        unsafe {
+        fenced(|| unsafe {
             let (out, status) = (&raw mut raw, status.as_ptr());
             api.c_api
                 .TF_OperationGetAttrTensor(self.as_ptr(), c_name.as_ptr(), out, status);
-        }
+        })?;
         status
             .check()
             .map_err(|error| error.in_op(&self.op_type()))?;
@@ -222,7 +224,7 @@ impl Operation {
         let mut raw = vec![std::ptr::null_mut(); length.unwrap_or(0)];
         let count = raw.len() as c_int;
         // SAFETY: operation, name and status are alive; `raw` has room for `count` pointers.
-        unsafe {
+        fenced(|| unsafe {
             let (out, status) = (raw.as_mut_ptr(), status.as_ptr());
             api.c_api.TF_OperationGetAttrTensorList(
                 self.as_ptr(),
@@ -231,7 +233,7 @@ impl Operation {
                 count,
                 status,
             );
-        }
+        })?;
         let outcome = status.check();
         // SAFETY: the caller of the function owns each tensor; unset ones are null.
         let tensors = raw

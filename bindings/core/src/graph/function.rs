@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::ptr;
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{TF_Operation, TF_Output};
 
 use crate::attr::AttrValue;
@@ -42,11 +43,11 @@ impl Function {
         let (sharing, _) = in_place::sharing(&function.body);
         let status = Status::new(api)?;
         // SAFETY: the bytes and the status are alive.
-        let raw = unsafe {
+        let raw = fenced(|| unsafe {
             let data = bytes.as_ptr().cast();
             api.c_api
                 .TF_FunctionImportFunctionDef(data, bytes.len(), status.as_ptr())
-        };
+        })?;
         status.check()?;
         // SAFETY: the caller of the function owns the result.
         unsafe { Self::from_owned_ptr(raw, api, sharing) }
@@ -78,7 +79,7 @@ impl Function {
         let (name, proto) = (c_string(name)?, attr_proto(value)?);
         let status = Status::new(copy.api())?;
         // SAFETY: the function is new and used by this thread alone; name and bytes are alive.
-        unsafe {
+        fenced(|| unsafe {
             copy.api().c_api.TF_FunctionSetAttrValueProto(
                 copy.as_ptr(),
                 name.as_ptr(),
@@ -86,7 +87,7 @@ impl Function {
                 proto.len(),
                 status.as_ptr(),
             );
-        }
+        })?;
         status.check()?;
         Ok(copy)
     }
@@ -113,14 +114,14 @@ impl Graph {
         }
         let status = Status::new(self.inner.api)?;
         // SAFETY: graph, function and status are alive; there is no gradient function.
-        unsafe {
+        self.inner.fence.call(|| unsafe {
             self.inner.api.c_api.TF_GraphCopyFunction(
                 self.inner.as_ptr(),
                 function.as_ptr(),
                 std::ptr::null(),
                 status.as_ptr(),
             );
-        }
+        })?;
         status.check()?;
         if is_new {
             let name = function.name().to_owned();
@@ -140,7 +141,10 @@ impl Graph {
         let _guard = self.inner.lock();
         let mut library = self.inner.functions();
         // SAFETY: the graph is alive.
-        let count = unsafe { api.c_api.TF_GraphNumFunctions(self.inner.as_ptr()) };
+        let count = self
+            .inner
+            .fence
+            .call(|| unsafe { api.c_api.TF_GraphNumFunctions(self.inner.as_ptr()) })?;
         let given = usize::try_from(count).unwrap_or(0);
         if given == library.given {
             return Ok(library.by_name.values().cloned().collect());
@@ -148,11 +152,11 @@ impl Graph {
         // Some came with an imported graph. TensorFlow copies each.
         let mut raw = vec![std::ptr::null_mut(); given];
         // SAFETY: the graph is alive, and `raw` has room for `count` functions.
-        let found = unsafe {
+        let found = self.inner.fence.call(|| unsafe {
             let data = raw.as_mut_ptr();
             api.c_api
                 .TF_GraphGetFunctions(self.inner.as_ptr(), data, count, status.as_ptr())
-        };
+        })?;
         status.check()?;
         raw.truncate(usize::try_from(found).unwrap_or(0));
         // SAFETY: the caller of the function owns each function.
@@ -227,9 +231,12 @@ impl Graph {
         };
         let status = Status::new(api)?;
         let guard = self.inner.lock();
+        let input_count = count_of(&inputs)?;
+        let output_count = count_of(&outputs)?;
+        let control_count = count_of(&control_raw)?;
         // SAFETY: all operations are of this graph, every list has the length that is passed with
         // it, and every name is a C string that lives here.
-        let function = unsafe {
+        let function = self.inner.fence.call(|| unsafe {
             api.c_api.TF_GraphToFunctionWithControlOutputs(
                 self.inner.as_ptr(),
                 c_name.as_ptr(),
@@ -240,16 +247,16 @@ impl Graph {
                 } else {
                     body_raw.as_ptr()
                 },
-                count_of(&inputs)?,
+                input_count,
                 inputs.as_ptr(),
-                count_of(&outputs)?,
+                output_count,
                 outputs.as_ptr(),
                 if output_names.is_empty() {
                     ptr::null()
                 } else {
                     output_names.as_ptr()
                 },
-                count_of(&control_raw)?,
+                control_count,
                 control_raw.as_ptr(),
                 control_names_raw.as_ptr(),
                 ptr::null(),
@@ -260,7 +267,7 @@ impl Graph {
                 },
                 status.as_ptr(),
             )
-        };
+        })?;
         drop(guard);
         status.check()?;
         // SAFETY: the caller of the function owns the result.

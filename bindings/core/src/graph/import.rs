@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::{self, NonNull};
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{ClientApi, TF_ImportGraphDefOptions, TF_ImportGraphDefResults};
 
 use crate::base::api::{Status, c_string};
@@ -97,14 +98,14 @@ impl Graph {
             self.check_prefixed_names(graph_def, options.prefix)?;
         }
         // SAFETY: graph, options and status are alive; the buffer is only read during the call.
-        let results = unsafe {
+        let results = self.inner.fence.call(|| unsafe {
             api.c_api.TF_GraphImportGraphDefWithResults(
                 self.inner.as_ptr(),
                 &raw const buffer,
                 raw.0,
                 status.as_ptr(),
             )
-        };
+        })?;
         drop(guard);
         status.check()?;
         if results.is_null() {
@@ -143,14 +144,14 @@ impl Graph {
         let api = self.inner.api;
         let c = &api.c_api;
         // SAFETY: the function has no precondition.
-        let raw = RawOptions(unsafe { c.TF_NewImportGraphDefOptions() }, api);
+        let raw = RawOptions(fenced(|| unsafe { c.TF_NewImportGraphDefOptions() })?, api);
         let index = |index: usize| {
             c_int::try_from(index)
                 .map_err(|_| Error::argument(format!("{index} is not the index of an output")))
         };
         // SAFETY: the options are alive; names are C strings, which TensorFlow copies; operations
         // and outputs were found to be of this graph.
-        unsafe {
+        fenced(|| unsafe {
             if !options.prefix.is_empty() {
                 c.TF_ImportGraphDefOptionsSetPrefix(raw.0, c_string(options.prefix)?.as_ptr());
             }
@@ -184,7 +185,8 @@ impl Graph {
                 let c = &api.c_api_experimental;
                 c.TF_ImportGraphDefOptionsSetValidateColocationConstraints(raw.0, validate.into());
             }
-        }
+            Ok::<_, Error>(())
+        })??;
         Ok(raw)
     }
 

@@ -9,12 +9,14 @@ use tfp_sys::{ClientApi, TF_Graph};
 
 use crate::attr::function::Function;
 use crate::attr::sharing::Sharing;
+use crate::base::fence::Fence;
 use crate::base::names::Names;
 
 /// A graph, which every operation and session on it keeps alive.
 pub(crate) struct GraphInner {
     raw: NonNull<TF_Graph>,
     pub(crate) api: &'static ClientApi,
+    pub(crate) fence: Fence,
     // Held while operations or edges are added or edges are read: TensorFlow reads edges unguarded.
     names: Mutex<Names>,
     epoch: AtomicU64,
@@ -54,6 +56,7 @@ impl GraphInner {
         Self {
             raw,
             api,
+            fence: Fence::default(),
             names: Mutex::new(names),
             epoch: AtomicU64::new(new_epoch()),
             sharing: AtomicU8::new(Sharing::Nothing as u8),
@@ -112,7 +115,7 @@ impl GraphInner {
 
 impl Drop for GraphInner {
     fn drop(&mut self) {
-        if self.is_owned {
+        if self.is_owned && !self.fence.is_broken() {
             // SAFETY: the graph is alive, and nothing of this crate refers to it any more.
             unsafe { self.api.c_api.TF_DeleteGraph(self.raw.as_ptr()) };
         }

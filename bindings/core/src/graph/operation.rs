@@ -5,6 +5,7 @@ use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{TF_Input, TF_Operation, TF_Output};
 
 use crate::attr::set::c_int_len;
@@ -136,10 +137,10 @@ impl Operation {
         let argument = c_string(argument)?;
         let status = Status::new(self.graph.api)?;
         // SAFETY: operation, name and status are alive.
-        let length = unsafe {
+        let length = fenced(|| unsafe {
             let api = &self.graph.api.c_api;
             api.TF_OperationOutputListLength(self.as_ptr(), argument.as_ptr(), status.as_ptr())
-        };
+        })?;
         status.check()?;
         Ok(usize::try_from(length).unwrap_or(0))
     }
@@ -152,10 +153,10 @@ impl Operation {
         let argument = c_string(argument)?;
         let status = Status::new(self.graph.api)?;
         // SAFETY: operation, name and status are alive.
-        let length = unsafe {
+        let length = fenced(|| unsafe {
             let api = &self.graph.api.c_api;
             api.TF_OperationInputListLength(self.as_ptr(), argument.as_ptr(), status.as_ptr())
-        };
+        })?;
         status.check()?;
         Ok(usize::try_from(length).unwrap_or(0))
     }
@@ -259,10 +260,10 @@ impl Operation {
         let api = self.graph.api;
         let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
         // SAFETY: operation, buffer and status are alive.
-        unsafe {
+        fenced(|| unsafe {
             api.c_api
                 .TF_OperationToNodeDef(self.as_ptr(), buffer.as_ptr(), status.as_ptr());
-        }
+        })?;
         status.check()?;
         Ok(buffer.as_slice().to_vec())
     }

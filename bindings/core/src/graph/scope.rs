@@ -204,26 +204,33 @@ impl Scope {
             )));
         }
         let mut names = graph.lock();
-        names.unique(&mut name, |name| graph.has(name));
+        graph
+            .fence
+            .call(|| names.unique(&mut name, |name| graph.has(name)))?;
         // SAFETY: the graph is alive; both names are C strings. The description is used by this
         // thread alone until it is finished below, whatever happens in between.
-        let description = unsafe {
+        let description = graph.fence.call(|| unsafe {
             let name = name.as_ptr().cast();
             api.c_api
                 .TF_NewOperation(graph.as_ptr(), desc.name.as_ptr(), name)
-        };
+        })?;
         // SAFETY: the description is new.
-        let described = unsafe { self.describe(description, call, attrs, desc, &status) };
+        let described = graph
+            .fence
+            .call(|| unsafe { self.describe(description, call, attrs, desc, &status) });
+        let described = described?;
         if described.is_err() {
             // An attribute that no op has makes the next function refuse the operation.
             // SAFETY: the description is being made by this thread.
-            unsafe {
+            graph.fence.call(|| unsafe {
                 api.c_api
                     .TF_SetAttrInt(description, c"tfp.abandoned".as_ptr(), 1)
-            };
+            })?;
         }
         // SAFETY: the description is whole, or made invalid; this call ends its life.
-        let operation = unsafe { api.c_api.TF_FinishOperation(description, status.as_ptr()) };
+        let operation = graph
+            .fence
+            .call(|| unsafe { api.c_api.TF_FinishOperation(description, status.as_ptr()) })?;
         drop(names);
         described?;
         status.check()?;
@@ -234,7 +241,7 @@ impl Scope {
         }
     }
 
-    /// Adds everything to a new description.
+    /// Adds everything to a new description. What a function throws passes this.
     ///
     /// # Safety
     /// `description` is an operation of this graph that is being made by this thread.

@@ -70,17 +70,17 @@ impl Graph {
         let mut raw: Vec<TF_Output> = inputs.iter().map(Output::raw).collect();
         let mut guard = self.inner.lock();
         guard.others_named();
+        let count = count_of(&raw)?;
         // SAFETY: graph and status are alive, and the inputs are of this graph. Its lock is held until
         // the loop is finished or abandoned: no other thread adds operations in between.
-        let params = unsafe {
-            let count = count_of(&raw)?;
+        let params = self.inner.fence.call(|| unsafe {
             api.c_api.TF_NewWhile(
                 self.inner.as_ptr(),
                 raw.as_mut_ptr(),
                 count,
                 status.as_ptr(),
             )
-        };
+        })?;
         status.check_ref()?;
         let mut pending = Pending {
             params,
@@ -105,11 +105,11 @@ impl Graph {
         pending.is_open = false;
         // SAFETY: the loop is whole; this call ends it, whatever it returns. `outputs` has room for
         // an output per variable.
-        unsafe {
+        self.inner.fence.call(|| unsafe {
             let params = &raw const pending.params;
             api.c_api
                 .TF_FinishWhile(params, status.as_ptr(), outputs.as_mut_ptr());
-        }
+        })?;
         drop(pending);
         drop(guard);
         status.check()?;

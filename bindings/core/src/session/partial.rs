@@ -50,20 +50,23 @@ impl<'s> PartialRun<'s> {
             .map(|operation| operation.as_ptr().cast_const())
             .collect();
         let mut handle: *const c_char = ptr::null();
+        let input_count = count_of(&inputs)?;
+        let output_count = count_of(&outputs)?;
+        let target_count = count_of(&targets)?;
         // SAFETY: all is of the session's graph, and every list has the length that is passed.
-        unsafe {
+        session.graph().inner.fence.call(|| unsafe {
             api.c_api.TF_SessionPRunSetup(
                 session.as_ptr(),
                 inputs.as_ptr(),
-                count_of(&inputs)?,
+                input_count,
                 outputs.as_ptr(),
-                count_of(&outputs)?,
+                output_count,
                 targets.as_ptr(),
-                count_of(&targets)?,
+                target_count,
                 &raw mut handle,
                 status.as_ptr(),
             );
-        }
+        })?;
         status.check()?;
         match NonNull::new(handle.cast_mut()) {
             Some(handle) => Ok(Self { session, handle }),
@@ -103,22 +106,25 @@ impl<'s> PartialRun<'s> {
             .collect();
         let mut results: Vec<*mut TF_Tensor> = vec![ptr::null_mut(); outputs.len()];
         let status = Status::new(api)?;
+        let input_count = count_of(&inputs)?;
+        let output_count = count_of(&outputs)?;
+        let target_count = count_of(&targets)?;
         // SAFETY: all is of the session's graph, and every list has the length that is passed.
-        unsafe {
+        session.graph().inner.fence.call(|| unsafe {
             api.c_api.TF_SessionPRun(
                 session.as_ptr(),
                 self.handle.as_ptr(),
                 inputs.as_ptr(),
                 values.as_ptr(),
-                count_of(&inputs)?,
+                input_count,
                 outputs.as_ptr(),
                 results.as_mut_ptr(),
-                count_of(&outputs)?,
+                output_count,
                 targets.as_ptr(),
-                count_of(&targets)?,
+                target_count,
                 status.as_ptr(),
             );
-        }
+        })?;
         status.check()?;
         // SAFETY: the caller of the function owns each tensor.
         results

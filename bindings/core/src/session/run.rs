@@ -196,24 +196,27 @@ pub(super) unsafe fn run(
             &mut many[..]
         }
     };
+    let input_count = count_of(inputs)?;
+    let output_count = count_of(outputs)?;
+    let target_count = count_of(targets)?;
     // SAFETY: by this function's contract; every list has the length that is passed with it, and
     // `results` has room for a tensor per output.
-    unsafe {
+    session.graph().inner.fence.call(|| unsafe {
         api.c_api.TF_SessionRun(
             session.as_ptr(),
             options,
             inputs.as_ptr(),
             values.as_ptr(),
-            count_of(inputs)?,
+            input_count,
             outputs.as_ptr(),
             results.as_mut_ptr(),
-            count_of(outputs)?,
+            output_count,
             targets.as_ptr(),
-            count_of(targets)?,
+            target_count,
             metadata,
             status.as_ptr(),
         );
-    }
+    })?;
     status.check()?;
     let mut tensors = Vec::with_capacity(results.len());
     for &mut raw in results {

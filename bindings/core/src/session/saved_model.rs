@@ -85,20 +85,21 @@ impl SavedModel {
             .map(|tag| c_string(tag))
             .collect::<Result<_>>()?;
         let tags: Vec<*const c_char> = tags.iter().map(|tag| tag.as_ptr()).collect();
+        let tag_count = c_int_len(tags.len())?;
         // SAFETY: graph, options, buffer and status are alive, names are C strings, and the graph is
         // new, as the function demands.
-        let session = unsafe {
+        let session = graph.inner.fence.call(|| unsafe {
             api.c_api.TF_LoadSessionFromSavedModel(
                 options.0,
                 ptr::null(),
                 folder.as_ptr(),
                 tags.as_ptr(),
-                c_int_len(tags.len())?,
+                tag_count,
                 graph.inner.as_ptr(),
                 meta.as_ptr(),
                 status.as_ptr(),
             )
-        };
+        })?;
         status.check().map_err(|error| error.in_op(&place))?;
         // SAFETY: the session is new and on this graph.
         let session = unsafe { Session::from_owned_ptr(session, &graph)? };

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{ClientApi, TF_Server};
 
 use crate::base::api::{Status, api, not_null, text_from_ptr};
@@ -35,7 +36,7 @@ impl Server {
         let status = Status::new(api)?;
         let (data, length) = (server_def.as_ptr().cast(), server_def.len());
         // SAFETY: bytes and status are alive.
-        let raw = unsafe { api.c_api.TF_NewServer(data, length, status.as_ptr()) };
+        let raw = fenced(|| unsafe { api.c_api.TF_NewServer(data, length, status.as_ptr()) })?;
         status.check()?;
         Ok(Self {
             raw: not_null(raw, "TF_NewServer")?,
@@ -52,11 +53,11 @@ impl Server {
         let status = Status::new(self.api)?;
         self.is_started.store(true, Ordering::Relaxed);
         // SAFETY: server and status are alive.
-        unsafe {
+        fenced(|| unsafe {
             self.api
                 .c_api
                 .TF_ServerStart(self.raw.as_ptr(), status.as_ptr())
-        };
+        })?;
         status.check()
     }
 
@@ -67,11 +68,11 @@ impl Server {
     pub fn join(&self) -> Result<()> {
         let status = Status::new(self.api)?;
         // SAFETY: server and status are alive.
-        unsafe {
+        fenced(|| unsafe {
             self.api
                 .c_api
                 .TF_ServerJoin(self.raw.as_ptr(), status.as_ptr())
-        };
+        })?;
         status.check()
     }
 

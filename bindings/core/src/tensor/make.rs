@@ -1,8 +1,10 @@
 //! How tensors are made: of elements, bytes and strings, with a copy and without.
 
 use std::ffi::{c_char, c_void};
+use std::hint::black_box;
 use std::ptr::NonNull;
 
+use tfp_sys::loader::fenced;
 use tfp_sys::{ClientApi, TF_Tensor};
 
 use super::{Tensor, byte_len, c_int_of, check_count, count, product};
@@ -133,7 +135,7 @@ impl Tensor {
     /// Makes a tensor of strings, each any bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) when their number is not the dimensions' product.
+    /// As for [`Self::from_slice`].
     pub fn from_strings<S: AsRef<[u8]>>(strings: &[S], dims: &[i64]) -> Result<Self> {
         check_count(strings.len(), dims)?;
         Self::strings(dims, strings.len(), strings.iter().map(AsRef::as_ref))
@@ -142,7 +144,8 @@ impl Tensor {
     /// Makes a scalar string of any bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::Load`](crate::ErrorKind::Load) when TensorFlow is not there.
+    /// [`ErrorKind::Load`](crate::ErrorKind::Load) when TensorFlow is not there, and
+    /// [`Code::ResourceExhausted`](crate::Code::ResourceExhausted) for more memory than there is.
     pub fn from_string(bytes: impl AsRef<[u8]>) -> Result<Self> {
         Self::from_strings(&[bytes.as_ref()], &[])
     }
@@ -178,10 +181,10 @@ impl Tensor {
         let api = api()?;
         let rank = c_int_of(dims.len())?;
         // SAFETY: `dims` has `rank` elements, and `bytes` is what the type and dimensions need.
-        let raw = unsafe {
+        let raw = fenced(|| unsafe {
             api.tf_tensor
                 .TF_AllocateTensor(dtype.raw(), dims.as_ptr(), rank, bytes)
-        };
+        })?;
         // TensorFlow returns a tensor on no memory where it finds none.
         Self::wrap(api, raw, dtype, dims)
             .filter(|tensor| bytes == 0 || !tensor.data().is_null())
@@ -231,8 +234,9 @@ impl Tensor {
                 return Err(error);
             }
         };
-        // SAFETY: as this function's contract; on failure TensorFlow calls `free`.
-        let raw = unsafe {
+        // SAFETY: as this function's contract; on failure TensorFlow calls `free`. What it throws says
+        // nothing of whether it did: the memory is then kept for good.
+        let raw = fenced(|| unsafe {
             api.tf_tensor.TF_NewTensor(
                 dtype.raw(),
                 dims.as_ptr(),
@@ -242,7 +246,7 @@ impl Tensor {
                 Some(free),
                 owner,
             )
-        };
+        })?;
         Self::wrap(api, raw, dtype, dims).ok_or_else(|| {
             let shape = Shape::new(dims);
             Error::argument(format!(
@@ -254,7 +258,7 @@ impl Tensor {
     pub(super) fn strings<'a>(
         dims: &[i64],
         count: usize,
-        strings: impl Iterator<Item = &'a [u8]>,
+        strings: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> Result<Self> {
         let api = api()?;
         // All zeros are empty strings, so the buffer is whole at every moment.
@@ -262,6 +266,7 @@ impl Tensor {
             strings: Buffer::zeroed(count)?,
             api,
         });
+        check_memory(strings.clone().take(count))?;
         for (slot, string) in strings.take(count).enumerate() {
             // SAFETY: `slot` is below `count`; the string is initialised, and `string` is readable.
             unsafe {
@@ -286,6 +291,30 @@ impl Tensor {
             )
         }
     }
+}
+
+/// Looks for the memory of copies of strings: TensorFlow's function does not, and writes to address 0.
+///
+/// # Errors
+/// [`Code::ResourceExhausted`](crate::Code::ResourceExhausted) if there is none now. Some hundred
+/// kilobytes are not looked for, as little as Rust does for its own.
+fn check_memory<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Result<()> {
+    const UNSEEN: usize = 256 << 10;
+    /// What an allocator needs beside each.
+    const ASIDE: usize = 32;
+    /// The longest string that needs no memory of its own.
+    const INLINE: usize = 22;
+    let sizes = strings.map(<[u8]>::len).filter(|&len| len > INLINE);
+    let total = sizes.fold(0_usize, |sum, len| sum.saturating_add(len + ASIDE));
+    let mut memory: Vec<u8> = Vec::new();
+    if total < UNSEEN || memory.try_reserve_exact(total).is_ok() {
+        // The compiler may leave out memory that nobody looks at.
+        black_box(memory);
+        return Ok(());
+    }
+    Err(Error::exhausted(format!(
+        "there is no memory for {total} bytes of strings"
+    )))
 }
 
 /// Drops the box that a tensor's memory belongs to.

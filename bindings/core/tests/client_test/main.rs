@@ -10,6 +10,7 @@ mod bad_input;
 mod cancel;
 mod contexts;
 mod eager;
+mod fences;
 mod graphs;
 #[cfg(feature = "ndarray")]
 mod ndarrays;

@@ -1,4 +1,5 @@
-//! Finds TensorFlow's shared libraries and resolves their C functions by name.
+//! Finds TensorFlow's shared libraries, resolves their C functions by name, and keeps what these throw
+//! away from Rust ([`fenced`]).
 //!
 //! Nothing here links to TensorFlow. A [`Lookup`] answers "where is the function of this name":
 //! [`Process`] asks the running process (a plug-in, which TensorFlow itself has loaded),
@@ -24,12 +25,14 @@
 
 mod dl;
 mod error;
+mod fence;
 mod find;
 mod lookup;
 #[cfg(test)]
 mod tests;
 
 pub use error::{Error, Tried};
+pub use fence::{Thrown, fenced};
 pub use find::{Found, LIBRARY_PATH, PYTHON, find};
 pub use lookup::{
     CC_LIBRARIES, FRAMEWORK_LIBRARY, Libraries, Lookup, Process, Symbol, check, check_version,

@@ -60,10 +60,10 @@ impl EagerContext {
         let status = Status::new(api)?;
         let (data, length) = (bytes.as_ptr().cast(), bytes.len());
         // SAFETY: context, bytes and status are alive.
-        unsafe {
+        self.inner.fence.call(|| unsafe {
             let c = &api.eager_c_api;
             c.TFE_ContextAddFunctionDef(self.as_ptr(), data, length, status.as_ptr());
-        }
+        })?;
         status.check()?;
         calls.set(function.name, Some(called));
         Ok(())
@@ -76,12 +76,12 @@ impl EagerContext {
     pub fn has_function(&self, name: &str) -> Result<bool> {
         let name = c_string(name)?;
         // SAFETY: context and name are alive.
-        let found = unsafe {
+        let found = self.inner.fence.call(|| unsafe {
             self.inner
                 .api
                 .eager_c_api
                 .TFE_ContextHasFunction(self.as_ptr(), name.as_ptr())
-        };
+        })?;
         Ok(found != 0)
     }
 
@@ -94,10 +94,10 @@ impl EagerContext {
         let name = c_string(name)?;
         let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
         // SAFETY: context, name, buffer and status are alive.
-        unsafe {
+        self.inner.fence.call(|| unsafe {
             let (c, out) = (&api.eager_c_api_experimental, buffer.as_ptr());
             c.TFE_ContextGetFunctionDef(self.as_ptr(), name.as_ptr(), out, status.as_ptr());
-        }
+        })?;
         status.check()?;
         Ok(buffer.as_slice().to_vec())
     }
@@ -117,10 +117,10 @@ impl EagerContext {
         functions.remove(name);
         self.calls().set(name.as_bytes(), None);
         // SAFETY: context, name and status are alive.
-        unsafe {
+        self.inner.fence.call(|| unsafe {
             let (c, name) = (&api.eager_c_api, c_name);
             c.TFE_ContextRemoveFunction(self.as_ptr(), name.as_ptr(), status.as_ptr());
-        }
+        })?;
         status.check()
     }
 }

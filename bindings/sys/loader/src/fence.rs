@@ -1,18 +1,51 @@
 //! No C++ exception passes what Rust can't let it pass.
 //!
 //! TensorFlow's functions are C++ and throw where there is no memory. An exception may unwind Rust
-//! frames whose calls are `C-unwind`, but `catch_unwind` ends the process for it, and so does a
-//! callback. A frame of machine code below both catches whatever is not a panic of Rust.
+//! frames whose calls are `C-unwind`, but `catch_unwind` ends the process for it, and so do a callback,
+//! the end of a thread and that of a program. A frame of machine code below them catches whatever is
+//! not a panic of Rust.
 
+use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt;
 
-use crate::error::{Code, Error, Result};
+/// What a function of TensorFlow threw: a C++ exception, or one of another language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thrown {
+    kind: Option<String>,
+}
+
+impl Thrown {
+    /// Whether it says that there is no memory.
+    #[must_use]
+    pub fn is_no_memory(&self) -> bool {
+        let kind = self.kind.as_deref();
+        kind.is_some_and(|kind| kind.ends_with("bad_alloc"))
+    }
+}
+
+impl fmt::Display for Thrown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            _ if self.is_no_memory() => {
+                f.write_str("TensorFlow has no memory: it threw std::bad_alloc")
+            }
+            Some(kind) => write!(f, "TensorFlow threw a C++ exception of {kind}"),
+            None => f.write_str("TensorFlow threw an exception of an unknown type"),
+        }
+    }
+}
+
+impl Error for Thrown {}
 
 /// Calls `body`; a C++ exception becomes an error that names its type. A panic goes on.
 ///
+/// What `body` owns is dropped. On other systems than Linux, on processors other than x86-64 and
+/// 64-bit Arm, and in programs built with `panic = "abort"`, an exception ends the process.
+///
 /// # Errors
-/// [`Code::ResourceExhausted`] for `std::bad_alloc`, [`Code::Internal`] for other exceptions.
-pub(crate) fn fenced<T>(body: impl FnOnce() -> T) -> Result<T> {
+/// What was thrown.
+pub fn fenced<T>(body: impl FnOnce() -> T) -> Result<T, Thrown> {
     let mut call = Call {
         body: Some(body),
         result: None,
@@ -26,13 +59,7 @@ pub(crate) fn fenced<T>(body: impl FnOnce() -> T) -> Result<T> {
     }
     // SAFETY: without a result, the frame gave the exception that it caught.
     let kind = unsafe { frame::end(thrown) };
-    let kind = kind.as_deref().unwrap_or("an unknown type");
-    Err(if kind.ends_with("bad_alloc") {
-        let message = "TensorFlow has no memory: it threw std::bad_alloc";
-        Error::new(Code::ResourceExhausted, message)
-    } else {
-        Error::internal(format!("TensorFlow threw a C++ exception of {kind}"))
-    })
+    Err(Thrown { kind })
 }
 
 /// A function to call, and what it gave.
