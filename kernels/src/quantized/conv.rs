@@ -34,7 +34,7 @@ pub struct Conv<'a> {
 impl Conv<'_> {
     const fn products(&self) -> Products<'_> {
         Products {
-            sizes: &self.sizes,
+            sizes: self.sizes,
             filter: self.filter,
         }
     }

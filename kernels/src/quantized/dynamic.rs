@@ -187,7 +187,7 @@ pub type Levels<'a> = (&'a [i8], &'a [f32]);
 impl Conv<'_> {
     const fn products(&self) -> Products<'_> {
         Products {
-            sizes: &self.sizes,
+            sizes: self.sizes,
             filter: self.filter,
         }
     }

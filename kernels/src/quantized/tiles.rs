@@ -77,8 +77,8 @@ impl Tile {
 /// The products of a convolution without groups.
 #[derive(Clone, Copy)]
 pub(super) struct Products<'a> {
-    /// Its sizes.
-    pub(super) sizes: &'a Sizes,
+    /// Its sizes. Not a reference: what that points to would be read again after each write.
+    pub(super) sizes: Sizes,
     /// As `super::conv::Conv::filter`.
     pub(super) filter: &'a [i8],
 }
@@ -104,7 +104,7 @@ impl Products<'_> {
     /// Fails if a slice does not fit the sizes, or there are groups; returns the channels of whole
     /// blocks.
     pub(super) fn check(&self, x: usize, out: usize) -> Result<usize> {
-        let sizes = self.sizes;
+        let sizes = &self.sizes;
         sizes.check()?;
         if sizes.groups != 1 {
             return Err(Error::Value {
