@@ -115,7 +115,10 @@ def environment(kind: str, folder: Path) -> dict[str, str]:
         "RUSTFLAGS": f"-Zsanitizer={kind}",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "TF_LIBRARY_PATH": str(Path(spec.origin).parent),
-        "TSAN_OPTIONS": f"ignore_noninstrumented_modules=1:suppressions={suppressions}",
+        "TSAN_OPTIONS": (
+            "allocator_may_return_null=1:ignore_noninstrumented_modules=1:"
+            f"suppressions={suppressions}"
+        ),
     }
 
 
