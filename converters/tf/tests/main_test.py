@@ -171,7 +171,8 @@ def test_rounded_weights(tmp_path: Path) -> None:
         assert reports[kind]["weight_type"] == kind
     sizes = [report["weight_file_bytes"] for report in reports.values()]
     assert sizes[1] < 0.6 * sizes[0]
-    assert sizes[2] < 0.7 * sizes[1]
+    # Products have blocks of 16 columns.
+    assert sizes[2] < 0.75 * sizes[1]
     assert reports["float32"]["rounding"] is None
     assert 0 < reports["float16"]["rounding"] < 1e-3 < reports["int8"]["rounding"] < 3e-2
     for report in (reports["float16"], reports["int8"]):

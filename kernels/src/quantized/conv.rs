@@ -83,7 +83,6 @@ struct Int8<'a> {
 
 impl Int8<'_> {
     /// Makes the sums of a tile int8 from `channel` on, if there is a body for it.
-    #[inline(always)]
     fn narrow(&self, dots: Dots, sums: &[Sums], of: Tile, out: &mut [i8]) -> bool {
         let scaling = &self.scaling;
         let Tile {
