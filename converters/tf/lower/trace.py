@@ -17,7 +17,7 @@ Attr: TypeAlias = Any
 # The attribute of a node that the loader refuses: why. Such a node has the op of its file's format.
 REFUSED = "refused"
 # The attribute of a node that the loader has as an op of the typed graph: that op. Such a node has
-# the op `TYPED_NODE`, and the element type of its only result is the attribute `dtype`.
+# the op `TYPED_NODE`, and the element types of its results are the attribute `dtypes`.
 TYPED = "typed"
 TYPED_NODE = "TypedNode"
 # The op of a node that an operator of the user's own is, which no file can name, and the attribute

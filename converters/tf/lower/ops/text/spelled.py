@@ -133,7 +133,7 @@ def read(ctx: Context) -> Result | None:
     words = np.array(text.words, object)
     (shape,) = op.shapes([words.shape, *(array.shape for array in known)])
     (found,) = op.meaning(Operands([words, *known]), ir.shape_at(shape, 1))
-    table = ir.constant(found.astype(ctx.attr("dtype").numpy))
+    table = ir.constant(found.astype(ctx.attr("dtypes")[0].numpy))
     return ctx.build.gather(table, text.places, 0)
 
 
