@@ -39,8 +39,8 @@ class StartError(Exception):
         return " ".join(text.split())
 
 
-_UNDER_WAY: dict[int, str] = {}
-"""Texts of the long steps that a terminal shows in its last line, by thread."""
+_UNDER_WAY: dict[threading.Event, str] = {}
+"""Texts of the long steps that a terminal shows in its last line, by what ends them."""
 
 
 def say(text: str) -> None:
@@ -102,16 +102,18 @@ def progress(
             have = min(measure(), total) if total else measure()
             text = f"{label}: {megabytes(have)}{of}, {time.monotonic() - started:.0f} s"
             if live:
-                _UNDER_WAY[threading.get_ident()] = text
+                _UNDER_WAY[done] = text
                 sys.stderr.write(f"\rtfp: {' | '.join(list(_UNDER_WAY.values()))}\x1b[K")
                 sys.stderr.flush()
             else:
                 say(text)
         if live:
-            _UNDER_WAY.pop(threading.get_ident(), None)
+            del _UNDER_WAY[done]
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
+    if live:
+        _UNDER_WAY[done] = label
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
     try:
