@@ -1,6 +1,6 @@
 //! Convolutions, and with one tap matmuls.
 
-use super::tiles::{Ending, Products, Tile, unsigned};
+use super::tiles::{Epilogue, Products, Tile, unsigned};
 use super::{Scaling, expect};
 use crate::base::error::Result;
 use crate::base::parallel::Parallel;
@@ -60,14 +60,14 @@ impl Conv<'_> {
         let outputs = self.sizes.out_channels;
         // Weights less what stands for 0 are up to twice as large.
         let window = products.window() << u32::from(self.filter_zero != 0);
-        let ending = Int8 {
+        let epilogue = Int8 {
             bias: self.bias,
             zero: unsigned(self.zero),
-            middle: i32::from(self.filter_zero),
+            filter_zero: i32::from(self.filter_zero),
             scaling: self.scaling,
             rounding: self.scaling.rounding(self.bias, window, outputs),
         };
-        products.run(&ending, x, out, parallel);
+        products.run(&epilogue, x, out, parallel);
         Ok(())
     }
 }
@@ -76,7 +76,7 @@ impl Conv<'_> {
 struct Int8<'a> {
     bias: &'a [i32],
     zero: u8,
-    middle: i32,
+    filter_zero: i32,
     scaling: Scaling<'a>,
     rounding: Rounding,
 }
@@ -109,7 +109,7 @@ impl Int8<'_> {
     }
 }
 
-impl Ending for Int8<'_> {
+impl Epilogue for Int8<'_> {
     type Out = i8;
 
     #[inline(always)]
@@ -118,8 +118,8 @@ impl Ending for Int8<'_> {
     }
 
     #[inline(always)]
-    fn middle(&self) -> i32 {
-        self.middle
+    fn filter_zero(&self) -> i32 {
+        self.filter_zero
     }
 
     #[inline(always)]

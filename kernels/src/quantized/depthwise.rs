@@ -155,11 +155,11 @@ impl Depthwise<'_> {
         let (taps_x, first_x) = self.sizes.x.taps(column);
         let (step_y, step_x) = (self.sizes.y.dilation, self.sizes.x.dilation);
         let zero = i16::from(self.zero);
-        let middle = i16::from(self.filter_zero);
+        let filter_zero = i16::from(self.filter_zero);
         let multiply = |x: i8, w: i8| {
             let x = i16::from(x) - zero;
             if WIDE {
-                i32::from(x) * i32::from(i16::from(w) - middle)
+                i32::from(x) * i32::from(i16::from(w) - filter_zero)
             } else {
                 // A product is at most 255 * 128, which 16 bits hold.
                 i32::from(x * i16::from(w))

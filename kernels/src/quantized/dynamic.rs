@@ -9,7 +9,7 @@ mod tests;
 
 use super::conv::OFFSET;
 use super::expect;
-use super::tiles::{Ending, Products, Tile, unsigned};
+use super::tiles::{Epilogue, Products, Tile, unsigned};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -215,8 +215,8 @@ impl Conv<'_> {
     /// [`Error::Length`] if a slice does not fit the sizes, [`Error::Value`] for groups.
     pub fn sums(&self, x: Levels<'_>, out: &mut [i32], parallel: &dyn Parallel) -> Result<()> {
         self.check(x, out.len())?;
-        let ending = Kept(self.begin(x.1));
-        self.products().run(&ending, x.0, out, parallel);
+        let epilogue = Kept(self.begin(x.1));
+        self.products().run(&epilogue, x.0, out, parallel);
         Ok(())
     }
 
@@ -240,8 +240,8 @@ impl Conv<'_> {
             expect("residual", residual.len(), out.len())?;
         }
         let begin = self.begin(x.1);
-        let ending = Scaled { begin, real };
-        self.products().run(&ending, x.0, out, parallel);
+        let epilogue = Scaled { begin, real };
+        self.products().run(&epilogue, x.0, out, parallel);
         Ok(())
     }
 }
@@ -275,10 +275,10 @@ impl Begin<'_> {
     fn begin(&self, sums: &mut [Sums], together: usize, first: usize, channel: usize) {
         let totals = &self.totals[channel..][..together * CHANNELS];
         for (row, sums) in sums.chunks_mut(together).enumerate() {
-            let middle = -(self.of((first + row) / self.pixels).1 + OFFSET);
+            let weight = -(self.of((first + row) / self.pixels).1 + OFFSET);
             for (sums, totals) in sums.iter_mut().zip(totals.as_chunks::<CHANNELS>().0) {
                 for (sum, total) in sums.iter_mut().zip(totals) {
-                    *sum = total.wrapping_mul(middle);
+                    *sum = total.wrapping_mul(weight);
                 }
             }
         }
@@ -288,7 +288,7 @@ impl Begin<'_> {
 /// Sums that stay as they are.
 struct Kept<'a>(Begin<'a>);
 
-impl Ending for Kept<'_> {
+impl Epilogue for Kept<'_> {
     type Out = i32;
 
     #[inline(always)]
@@ -317,7 +317,7 @@ struct Scaled<'a> {
     real: Real<'a>,
 }
 
-impl Ending for Scaled<'_> {
+impl Epilogue for Scaled<'_> {
     type Out = f32;
 
     #[inline(always)]

@@ -26,7 +26,7 @@ const MANY: usize = if cfg!(feature = "std") {
 };
 
 /// What sums begin with, and what becomes of them.
-pub(super) trait Ending: Sync {
+pub(super) trait Epilogue: Sync {
     /// An element of the result.
     type Out: Send;
 
@@ -42,7 +42,7 @@ pub(super) trait Ending: Sync {
 
     /// What stands for 0 in the filter, less which weights are multiplied.
     #[inline(always)]
-    fn middle(&self) -> i32 {
+    fn filter_zero(&self) -> i32 {
         0
     }
 
@@ -119,9 +119,9 @@ impl Products<'_> {
     }
 
     /// Computes the result of what [`Self::check`] has accepted.
-    pub(super) fn run<E: Ending>(
+    pub(super) fn run<E: Epilogue>(
         &self,
-        ending: &E,
+        epilogue: &E,
         x: &[i8],
         out: &mut [E::Out],
         parallel: &dyn Parallel,
@@ -147,14 +147,14 @@ impl Products<'_> {
             } else {
                 Self::pixels::<E, MANY, TILE>
             };
-            run(self, ending, dots, x, start / outputs, out);
+            run(self, epilogue, dots, x, start / outputs, out);
         });
     }
 
     /// Computes neighbouring pixels from `first` on.
-    fn pixels<E: Ending, const BYTES: usize, const SUMS: usize>(
+    fn pixels<E: Epilogue, const BYTES: usize, const SUMS: usize>(
         &self,
-        ending: &E,
+        epilogue: &E,
         dots: Dots,
         x: &[i8],
         first: usize,
@@ -167,8 +167,8 @@ impl Products<'_> {
         let rows = rows.min(out.len() / outputs);
         let mut gathered = [0_u8; BYTES];
         let mut sums: [Sums; SUMS] = [[0; CHANNELS]; SUMS];
-        let image = (x, &|image| ending.zero(image));
-        let middle = ending.middle();
+        let image = (x, &|image| epilogue.zero(image));
+        let filter_zero = epilogue.filter_zero();
         // Of the numbers of each row, that the sums of all blocks need.
         let mut totals = [0_i32; ROWS];
         // Of whole groups.
@@ -192,7 +192,7 @@ impl Products<'_> {
                 let together = together.min(blocks - block);
                 let sums = &mut sums[..rows * together];
                 let channel = block * CHANNELS;
-                ending.begin(sums, together, first, channel);
+                epilogue.begin(sums, together, first, channel);
                 for from in (0..window).step_by(piece) {
                     let part = from..window.min(from + piece);
                     let groups = part.len().div_ceil(GROUP);
@@ -200,7 +200,7 @@ impl Products<'_> {
                         let to = &mut gathered[..rows * piece];
                         self.gather(image, first, part, (to, piece));
                     }
-                    if middle != 0 && block == 0 {
+                    if filter_zero != 0 && block == 0 {
                         let pieces = gathered.chunks(piece).zip(&mut totals);
                         for (x, total) in pieces.take(rows) {
                             let sum = x[..groups * GROUP].iter().map(|&x| i32::from(x)).sum();
@@ -220,9 +220,9 @@ impl Products<'_> {
                     };
                     dots.add(sums, x, weights, groups);
                 }
-                if middle != 0 {
+                if filter_zero != 0 {
                     for (sums, total) in sums.chunks_mut(together).zip(&totals) {
-                        let product = total.wrapping_mul(middle);
+                        let product = total.wrapping_mul(filter_zero);
                         for sum in sums.as_flattened_mut() {
                             *sum = sum.wrapping_sub(product);
                         }
@@ -234,9 +234,9 @@ impl Products<'_> {
                     together,
                     outputs,
                 };
-                ending.end(dots, sums, of, out);
+                epilogue.end(dots, sums, of, out);
             }
-            ending.finish(out);
+            epilogue.finish(out);
         }
     }
 

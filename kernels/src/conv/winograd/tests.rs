@@ -97,10 +97,10 @@ pub fn exact(conv: &Conv, input: &[f32], filter: &[f32]) -> (Vec<f64>, f64) {
     (sums.iter().map(|sum| sum.0).collect(), most)
 }
 
-/// The error that a sum may have, as a part of the magnitudes of its products. The transforms make
-/// a rounding up to 40 times as large, and over channels roundings cancel out.
+/// The error that a sum may have, as a part of the magnitudes of its products. Over channels
+/// roundings cancel out; with one the worst that was seen is 1.05e-6.
 fn allowed(conv: &Conv) -> f64 {
-    1e-6 * (4.0 / (conv.in_channels as f64).sqrt()).max(1.0)
+    if conv.in_channels == 1 { 1.25e-6 } else { 1e-6 }
 }
 
 fn check(conv: &Conv, seed: u64) -> std::result::Result<(), TestCaseError> {
