@@ -266,7 +266,7 @@ impl EagerContext {
         let api = self.inner.api;
         let status = Status::new(api)?;
         // SAFETY: context and status are alive.
-        let list = self.inner.fence.call(|| unsafe {
+        let list = self.fenced(|| unsafe {
             api.eager_c_api
                 .TFE_ContextListDevices(self.as_ptr(), status.as_ptr())
         })?;
@@ -328,7 +328,7 @@ impl EagerContext {
         let api = self.inner.api;
         let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
         // SAFETY: context, buffer and status are alive.
-        self.inner.fence.call(|| unsafe {
+        self.fenced(|| unsafe {
             let (c, status) = (&api.eager_c_api, status.as_ptr());
             c.TFE_ContextExportRunMetadata(self.as_ptr(), buffer.as_ptr(), status);
             c.TFE_ContextDisableRunMetadata(self.as_ptr());

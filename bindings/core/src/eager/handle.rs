@@ -5,14 +5,15 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use tfp_sys::TFE_TensorHandle;
+use tfp_wire::DataType;
+
 use super::context::{ContextInner, EagerContext};
 use crate::base::api::{Status, c_string, text_from_ptr};
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
 use crate::call::operand::Value;
 use crate::tensor::Tensor;
-use tfp_sys::TFE_TensorHandle;
-use tfp_wire::DataType;
 
 struct HandleInner {
     raw: NonNull<TFE_TensorHandle>,

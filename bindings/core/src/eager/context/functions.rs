@@ -60,7 +60,7 @@ impl EagerContext {
         let status = Status::new(api)?;
         let (data, length) = (bytes.as_ptr().cast(), bytes.len());
         // SAFETY: context, bytes and status are alive.
-        self.inner.fence.call(|| unsafe {
+        self.fenced(|| unsafe {
             let c = &api.eager_c_api;
             c.TFE_ContextAddFunctionDef(self.as_ptr(), data, length, status.as_ptr());
         })?;
@@ -76,7 +76,7 @@ impl EagerContext {
     pub fn has_function(&self, name: &str) -> Result<bool> {
         let name = c_string(name)?;
         // SAFETY: context and name are alive.
-        let found = self.inner.fence.call(|| unsafe {
+        let found = self.fenced(|| unsafe {
             self.inner
                 .api
                 .eager_c_api
@@ -94,7 +94,7 @@ impl EagerContext {
         let name = c_string(name)?;
         let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
         // SAFETY: context, name, buffer and status are alive.
-        self.inner.fence.call(|| unsafe {
+        self.fenced(|| unsafe {
             let (c, out) = (&api.eager_c_api_experimental, buffer.as_ptr());
             c.TFE_ContextGetFunctionDef(self.as_ptr(), name.as_ptr(), out, status.as_ptr());
         })?;
@@ -117,7 +117,7 @@ impl EagerContext {
         functions.remove(name);
         self.calls().set(name.as_bytes(), None);
         // SAFETY: context, name and status are alive.
-        self.inner.fence.call(|| unsafe {
+        self.fenced(|| unsafe {
             let (c, name) = (&api.eager_c_api, c_name);
             c.TFE_ContextRemoveFunction(self.as_ptr(), name.as_ptr(), status.as_ptr());
         })?;
