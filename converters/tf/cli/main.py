@@ -78,8 +78,8 @@ _TYPE = flags.DEFINE_enum_class(
     WeightType.FLOAT32,
     WeightType,
     "what large weights are rounded to in the crate's file, which is a half or a quarter as large;"
-    " with int8, matmuls and convolutions multiply int8 numbers, unless --nointeger is given"
-    " then; the model still computes in float32",
+    " the model still computes in float32, except that matmuls and convolutions multiply int8"
+    " numbers with int8, unless --nointeger is given",
 )
 _PROFILE = flags.DEFINE_enum_class("profile", Profile.STD, Profile, "what the crate may use")
 _TARGET = flags.DEFINE_enum_class(
