@@ -17,9 +17,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 from absl import app, flags
+from keras.src.applications.convnext import LayerScale
+from keras.src.applications.inception_resnet_v2 import CustomScaleLayer
 
 _OUT = flags.DEFINE_string("out", None, "Prefix of the checkpoint.", required=True)
-_COUNT = flags.DEFINE_integer("count", 110, "How many random models.", lower_bound=1)
+_COUNT = flags.DEFINE_integer("count", 140, "How many random models.", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 1, "Of the configurations.")
 
 Array = np.ndarray[Any, Any]
@@ -374,6 +376,70 @@ def _each_step(r: Random) -> Case:
     return [(3, *shape)], layers
 
 
+def _measured(r: Random) -> Case:
+    """Normalization by numbers of the layer's own, or by variables that `_write` changes."""
+    shape = _shape(r, 2)
+    axis = _pick(r, -1, (1, -1), (1, 2, 3), None)
+    options: dict[str, Any] = {"axis": axis, "invert": _flag(r)}
+    if _flag(r):
+        sizes = [shape[at - 1 if at > 0 else at] for at in np.atleast_1d(axis)] if axis else []
+        sizes = _pick(r, [], sizes[-1:])
+        options["mean"] = r.normal(size=sizes).tolist()
+        options["variance"] = r.uniform(0.5, 2.0, size=sizes).tolist()
+    return [shape], k.Normalization(**options)
+
+
+def _binned(r: Random) -> Case:
+    """Bins of numbers, as vectors beside the numbers themselves."""
+    shape = _pick(r, (1,), (3,), (6,))
+    boundaries = np.sort(r.normal(size=int(r.integers(1, 6)))).tolist()
+    mode = _pick(r, "one_hot", "multi_hot", "count")
+    if _flag(r):
+        encode: Any = k.Discretization(boundaries, output_mode=mode)
+    else:
+        bins, vectors = k.Discretization(boundaries), k.CategoryEncoding(7, output_mode=mode)
+
+        def encode(x: Any) -> Any:
+            return vectors(bins(x))
+
+    flat, together = k.Flatten(), k.Concatenate()
+    return [shape], lambda x: together([x, flat(encode(x))])
+
+
+def _adaptive(name: str, dims: int) -> Callable[[Random], Case]:
+    def case(r: Random) -> Case:
+        shape = _shape(r, dims)
+        # Keras also pools windows of one element more, which abort TensorFlow if there are none.
+        sizes = tuple(int(r.integers(2, size + 1)) for size in shape[:-1])
+        return [shape], getattr(k, name)(sizes if dims > 1 or _flag(r) else sizes[0])
+
+    return case
+
+
+def _dropped(r: Random) -> Case:
+    shape = _shape(r, int(r.integers(1, 3)))
+    draws = [_pick(r, None, 1, size) for size in shape]
+    return [shape], k.Dropout(0.0, noise_shape=(None, *draws))
+
+
+def _arithmetic(r: Random) -> Case:
+    """Functions between layers: numbers that are added, subtracted, multiplied and divided by."""
+    number = float(r.normal()) or 1.0
+
+    def layers(x: Any) -> Any:
+        y = (2.0 - (x + number) * 0.7) / number
+        return k.ReLU(6.0)(number + y * x - number) * (1 / 6)
+
+    return [_shape(r, 1)], layers
+
+
+def _applied(r: Random) -> Case:
+    """Layers that models of `keras.applications` define."""
+    shape = _shape(r, 2)
+    factor, total = LayerScale(0.5, shape[-1]), CustomScaleLayer(float(r.normal()))
+    return [shape] * 2, lambda x, y: factor(total([x, y]))
+
+
 CASES: dict[str, Callable[[Random], Case]] = {
     **{
         name: _conv(name, dims)
@@ -421,6 +487,16 @@ CASES: dict[str, Callable[[Random], Case]] = {
     "shared": _shared,
     "each_step": _each_step,
     "each_step_again": _each_step,
+    "measured": _measured,
+    "binned": _binned,
+    **{
+        f"Adaptive{kind}Pooling{dims}D": _adaptive(f"Adaptive{kind}Pooling{dims}D", dims)
+        for kind in ("Max", "Average")
+        for dims in (1, 2, 3)
+    },
+    "dropped": _dropped,
+    "arithmetic": _arithmetic,
+    "applied": _applied,
 }
 
 
@@ -442,6 +518,10 @@ def _write(tensors: dict[str, Any], case: str, make: Case, r: Random, folder: pa
         if variable.dtype == "float32":
             noise = r.normal(size=variable.shape) * 0.2
             variable.assign(variable.numpy() + np.abs(noise) * np.sign(variable.numpy() + 0.01))
+    for layer in model._flatten_layers():
+        # It computes by what it took from its variables.
+        if isinstance(layer, k.Normalization):
+            layer.finalize_state()
     x = [r.normal(size=(4, *shape)).astype(np.float32) for shape in shapes]
     tensors[f"{case}/file"] = np.array(_file(model, folder), object)
     y = model(x if len(x) > 1 else x[0], training=False)

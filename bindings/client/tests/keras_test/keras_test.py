@@ -73,8 +73,10 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
 def test_models_of_python_are_the_same_after_rust(again: pathlib.Path, name: str, end: str) -> None:
     first = keras.models.load_model(again / f"{name}.keras")
     second = keras.models.load_model(again / f"{name}{end}.again.keras")
-    assert [type(layer) for layer in first.layers] == [type(layer) for layer in second.layers]
-    assert [layer.name for layer in first.layers] == [layer.name for layer in second.layers]
+    # Functions between layers come back as layers.
+    if name != "arithmetic":
+        assert [type(layer) for layer in first.layers] == [type(layer) for layer in second.layers]
+        assert [layer.name for layer in first.layers] == [layer.name for layer in second.layers]
     weights = list(zip(first.weights, second.weights, strict=True))
     assert weights
     for one, other in weights:

@@ -27,6 +27,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "draws at random: functional.rs has its moments",
     ),
     (
+        "SharedDropout",
+        "draws at random: functional.rs has its moments",
+    ),
+    (
         "SpatialDropout",
         "draws at random: functional.rs has its moments",
     ),

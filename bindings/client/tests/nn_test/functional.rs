@@ -2,7 +2,7 @@
 
 use tfp::nn::layer::{
     Add, AlphaDropout, BatchNorm, Concatenate, Dense, Dropout, GaussianDropout, GaussianNoise,
-    Layer, Model, Node, Pass, Sequential, SharedLayer, SpatialDropout,
+    Layer, Model, Node, Pass, Sequential, SharedDropout, SharedLayer, SpatialDropout,
 };
 use tfp::nn::optimizer::Sgd;
 use tfp::nn::training::{Batch, Batches, Head, Plan, Trainer};
@@ -426,6 +426,17 @@ fn noises(place: &impl Mode) -> Result<()> {
         let at = |step: usize| noisy[sample * 10_000 + step * 100 + channel];
         assert!((0..100).all(|step| at(step) == at(0)), "a channel in part");
     }
+    // A draw for each sample and step, which all channels share.
+    let draws = vec![None, None, Some(1)];
+    let (noisy, same) = run(&SharedDropout { rate: 0.25, draws }, 3.0)?;
+    assert!((moments(&noisy).0 - 3.0).abs() < 0.4 && same.iter().all(|&y| y == 3.0));
+    let steps = noisy.chunks(100);
+    assert!(steps.clone().any(|step| step[0] == 0.0) && steps.clone().any(|step| step[0] == 4.0));
+    assert!(
+        steps
+            .into_iter()
+            .all(|step| step.iter().all(|&y| y == step[0]))
+    );
     Ok(())
 }
 

@@ -1,9 +1,11 @@
 //! What no layer and no training takes.
 
-use tfp::nn::functional::Padding;
+use tfp::nn::functional::{Padding, Pool};
 use tfp::nn::layer::{
-    Conv, Conv3d, ConvTranspose, Dense, DepthwiseConv2d, Dropout, Embedding, Flatten, GroupNorm,
-    Layer, MultiHeadAttention, Pooling, Recurrent, Reshape, RnnKind, Sequential,
+    AdaptivePooling, CategoryEncoding, Conv, Conv3d, ConvTranspose, Dense, DepthwiseConv2d,
+    Discretization, Dropout, Embedding, Encoding, Flatten, GroupNorm, Layer, Measured,
+    MultiHeadAttention, Normalization, Pooling, Recurrent, Reshape, RnnKind, Sequential,
+    SharedDropout,
 };
 use tfp::nn::optimizer::Sgd;
 use tfp::nn::training::{Batches, EarlyStopping, Plan, Trainer};
@@ -24,6 +26,59 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
     assert!(open.is_err_and(|error| error.to_string().contains("Reshape takes")));
     let rate = Sequential::new(&weights, &[3], &[&Dropout { rate: 1.0 }]);
     assert!(rate.is_err_and(|error| error.to_string().contains("rate is 1")));
+    let mixed = Discretization {
+        boundaries: vec![1.0, 0.0],
+        encoding: Encoding::OneHot,
+    };
+    let many = |count| Measured {
+        mean: vec![0.0; count],
+        variance: vec![1.0; count],
+    };
+    let measured = |measured| Normalization {
+        measured: Some(measured),
+        ..Normalization::default()
+    };
+    let uneven = Measured {
+        mean: vec![0.0; 3],
+        variance: vec![1.0],
+    };
+    let none = CategoryEncoding {
+        count: 0,
+        encoding: Encoding::Count,
+    };
+    let axes = Normalization {
+        axes: vec![2],
+        ..Normalization::default()
+    };
+    let draws = SharedDropout {
+        rate: 0.5,
+        draws: vec![None, Some(2)],
+    };
+    let pooled = AdaptivePooling {
+        kind: Pool::Max,
+        sizes: vec![2, 2],
+    };
+    let layers: [(&dyn Layer, &str); 7] = [
+        (&mixed, "not in ascending order"),
+        (&measured(many(2)), "2 means or variances"),
+        (&measured(uneven), "3 means and 1 variances"),
+        (&none, "0 categories"),
+        (&axes, "Normalization takes a known dimension 2"),
+        (&draws, "SharedDropout takes"),
+        (&pooled, "AdaptivePooling takes"),
+    ];
+    for (layer, expected) in layers {
+        let error = Sequential::new(&weights, &[3], &[layer]);
+        assert!(error.is_err_and(|error| error.to_string().contains(expected)));
+    }
+    assert!(Normalization::measure(&Tensor::zeros(DataType::FLOAT, &[0, 2])?).is_err());
+    assert!(Normalization::measure(&Tensor::zeros(DataType::INT32, &[4, 2])?).is_err());
+    let data = Tensor::from_vec(vec![1.0_f32, 5.0, 3.0, 5.0], &[2, 2])?;
+    let expected = Measured {
+        mean: vec![2.0, 5.0],
+        variance: vec![1.0, 0.0],
+    };
+    assert_eq!(Normalization::measure(&data)?.measured, Some(expected));
     let heavy = Regularizer::l2(f32::NAN);
     for (variable, rule, expected) in [
         ("kernels", Regularizer::l2(0.1), "['kernel', 'bias']"),

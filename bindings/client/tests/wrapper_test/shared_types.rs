@@ -81,12 +81,14 @@ const _: () = {
     shared::<tfp::nn::functional::RnnOptions>();
     shared::<tfp::nn::functional::SimpleRnn<AnyValue>>();
     shared::<tfp::nn::layer::ActivityPenalty<layer::Dense>>();
+    shared::<tfp::nn::layer::AdaptivePooling>();
     shared::<tfp::nn::layer::AlphaDropout>();
     shared::<tfp::nn::layer::Attention>();
     shared::<tfp::nn::layer::BatchNorm>();
     shared::<tfp::nn::layer::Bidirectional>();
     shared::<tfp::nn::layer::Built>();
     shared::<tfp::nn::layer::BuiltMany>();
+    shared::<tfp::nn::layer::CategoryEncoding>();
     shared::<tfp::nn::layer::Concatenate>();
     shared::<tfp::nn::layer::Constrained<layer::Dense>>();
     shared::<tfp::nn::layer::Conv>();
@@ -98,10 +100,12 @@ const _: () = {
     shared::<tfp::nn::layer::Dense>();
     shared::<tfp::nn::layer::DepthwiseConv1d>();
     shared::<tfp::nn::layer::DepthwiseConv2d>();
+    shared::<tfp::nn::layer::Discretization>();
     shared::<tfp::nn::layer::Dot>();
     shared::<tfp::nn::layer::Dropout>();
     shared::<tfp::nn::layer::EinsumDense>();
     shared::<tfp::nn::layer::Embedding>();
+    shared::<tfp::nn::layer::Encoding>();
     shared::<tfp::nn::layer::Flatten>();
     shared::<tfp::nn::layer::Function>();
     shared::<tfp::nn::layer::GaussianDropout>();
@@ -115,9 +119,11 @@ const _: () = {
     shared::<tfp::nn::layer::KerasLayer>();
     shared::<tfp::nn::layer::LayerNorm>();
     shared::<tfp::nn::layer::Masking>();
+    shared::<tfp::nn::layer::Measured>();
     shared::<tfp::nn::layer::Merge>();
     shared::<tfp::nn::layer::MultiHeadAttention>();
     shared::<tfp::nn::layer::Node>();
+    shared::<tfp::nn::layer::Normalization>();
     shared::<tfp::nn::layer::PRelu>();
     shared::<tfp::nn::layer::Pass<'static>>();
     shared::<tfp::nn::layer::Permute>();
@@ -135,6 +141,7 @@ const _: () = {
     shared::<tfp::nn::layer::Score>();
     shared::<tfp::nn::layer::SeparableConv>();
     shared::<tfp::nn::layer::Sequential>();
+    shared::<tfp::nn::layer::SharedDropout>();
     shared::<tfp::nn::layer::SharedLayer<layer::Dense>>();
     shared::<tfp::nn::layer::Softmax>();
     shared::<tfp::nn::layer::SpatialDropout>();

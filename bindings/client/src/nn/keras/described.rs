@@ -26,7 +26,7 @@ impl Described {
         }
         layer.call = match &*layer.class {
             "Add" | "Average" | "Concatenate" | "Dot" | "Maximum" | "Minimum" | "Multiply"
-            | "Subtract" => Arguments::List,
+            | "Subtract" | "CustomScaleLayer" => Arguments::List,
             "Attention" | "AdditiveAttention" => Arguments::Attend {
                 causal: is_causal,
                 list: true,

@@ -14,7 +14,7 @@ use super::calls::{Value, calls, history, problem};
 use super::config::{Config, object};
 use super::described::Described;
 use super::keras_2::is_around_model;
-use super::layers::describe;
+use super::layers::{arithmetic, describe, is_function};
 use super::names::{numbered, snake_case};
 use crate::formats::hdf5::Datasets;
 use crate::formats::json::Json;
@@ -117,9 +117,8 @@ impl Graph {
                     let model = Self::parse_at(model, &place, problems, depth + 1)?;
                     Kind::EachStep(Box::new(model))
                 }
-                (_, None) => match describe(class, inner, is_causal) {
-                    Ok(mut described) => {
-                        let keras = described.keras(json, is_causal);
+                (_, None) => match layer(json, class, inner, is_causal) {
+                    Ok((mut described, keras)) => {
                         for one in &mut described.places {
                             *one = format!("{place}{one}");
                         }
@@ -379,6 +378,28 @@ impl Graph {
 fn find<'v>(values: &'v BTreeMap<(String, usize), Vec<Node>>, value: &Value) -> Option<&'v Node> {
     let made = values.get(&(value.layer.clone(), value.call))?;
     made.get(value.output)
+}
+
+/// Describes the layer of an entry, and what is written of it.
+fn layer(
+    json: &Json,
+    class: &str,
+    config: Config<'_>,
+    is_causal: bool,
+) -> Result<(Described, KerasLayer)> {
+    let described = match arithmetic(json) {
+        Some(function) => Described::plain(function)?,
+        None => describe(class, config, is_causal)?,
+    };
+    let keras = match is_function(json) {
+        // Layers take its place in what is written.
+        true => KerasLayer {
+            name: config.text("name").ok().map(str::to_owned),
+            ..described.layer.keras(&[])?
+        },
+        false => described.keras(json, is_causal),
+    };
+    Ok((described, keras))
 }
 
 fn input(config: Config<'_>) -> Result<Kind> {

@@ -1,9 +1,12 @@
 //! The layers of Keras, by class.
 
+mod applied;
+mod prepared;
 mod window;
 
 use tfp_core::{Error, Result};
 
+pub(super) use self::applied::{arithmetic, is_function};
 use self::window::{Global, conv, conv3d, kind, pair, pooling};
 use super::config::{Config, object};
 use super::described::Described;
@@ -16,8 +19,8 @@ use crate::nn::layer::{
     Conv3dTranspose, ConvTranspose, Cropping, Dense, DepthwiseConv1d, DepthwiseConv2d, Dot,
     Dropout, EinsumDense, Embedding, Flatten, GaussianDropout, GaussianNoise, GroupNorm, Identity,
     Interpolation, Layer, LayerNorm, Masking, Maximum, Minimum, Multiply, PRelu, Permute, Relu,
-    RepeatVector, Reshape, RmsNorm, Scaling, SeparableConv, Softmax, SpatialDropout, Subtract,
-    TimeDistributed, UnitNorm, UpSampling, ZeroPadding,
+    RepeatVector, Reshape, RmsNorm, Scaling, SeparableConv, SharedDropout, Softmax, SpatialDropout,
+    Subtract, TimeDistributed, UnitNorm, UpSampling, ZeroPadding,
 };
 use crate::nn::{Activation, Weights};
 
@@ -25,7 +28,13 @@ use crate::nn::{Activation, Weights};
 pub(super) fn describe(class: &str, config: Config<'_>, is_causal: bool) -> Result<Described> {
     let described = match super::recurrent::describe(class, config, is_causal) {
         Some(found) => found?,
-        None => by_class(class, config)?,
+        None => {
+            let other = || applied::describe(class, config);
+            match prepared::describe(class, config).or_else(other) {
+                Some(found) => found?,
+                None => by_class(class, config)?,
+            }
+        }
     };
     finish(class, config, described)
 }
@@ -36,7 +45,10 @@ fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Descr
         Some((_, policy)) => policy.text("name").unwrap_or("?").to_owned(),
         None => dtype.text().unwrap_or("?").to_owned(),
     });
-    if let Some(policy) = policy.filter(|policy| policy != "float32") {
+    // The bins of a discretization are integers.
+    let usual =
+        |policy: &str| policy == "float32" || (class, policy) == ("Discretization", "int64");
+    if let Some(policy) = policy.filter(|policy| !usual(policy)) {
         return Err(Config::unsupported(&format!("dtype '{policy}'")));
     }
     let mut layer = described.layer;
@@ -178,11 +190,14 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
             Described::plain(Dot { axes, normalize })
         }
         "Dropout" => {
-            if config.has("noise_shape") {
-                return Err(Config::unsupported("noise_shape"));
-            }
             let rate = config.float("rate")?;
-            Described::plain(Dropout { rate })
+            match config.has("noise_shape") {
+                true => Described::plain(SharedDropout {
+                    rate,
+                    draws: prepared::draws(config)?,
+                }),
+                false => Described::plain(Dropout { rate }),
+            }
         }
         "ELU" => Described::plain(Activation::Elu(config.float("alpha")?)),
         "EinsumDense" => {
@@ -368,6 +383,14 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
         }
         "Bidirectional" => bidirectional(config),
         _ => Err(Error::argument("the class is not known")),
+    }
+}
+
+/// The dimensions of a layer that may have none.
+fn axes(config: Config<'_>) -> Result<Vec<i64>> {
+    match config.has("axis") {
+        true => config.integers("axis"),
+        false => Ok(Vec::new()),
     }
 }
 

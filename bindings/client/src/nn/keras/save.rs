@@ -185,7 +185,9 @@ impl Saved {
             config.insert(1, ("trainable".to_owned(), is_trainable.into()));
         }
         let Some(outer) = &described.outer else {
-            config.insert(1, ("dtype".to_owned(), "float32".into()));
+            if !config.iter().any(|(key, _)| key == "dtype") {
+                config.insert(1, ("dtype".to_owned(), "float32".into()));
+            }
             return Ok(object("keras.layers", &described.class, config));
         };
         let mut outer = (**outer).clone();
@@ -194,11 +196,21 @@ impl Saved {
             members.push(("config".to_owned(), Json::Object(config)));
             // Entries of `.h5` files lack it, and Keras then reads them by rules that lose several axes.
             if !members.iter().any(|(key, _)| key == "module") {
-                members.push(("module".to_owned(), "keras.layers".into()));
+                let module = module_of(&described.class);
+                members.push(("module".to_owned(), module.into()));
                 members.push(("registered_name".to_owned(), Json::Null));
             }
         }
         Ok(outer)
+    }
+}
+
+/// Where Python has a class of layers.
+fn module_of(class: &str) -> &'static str {
+    match class {
+        "CustomScaleLayer" => "keras.src.applications.inception_resnet_v2",
+        "LayerScale" => "keras.src.applications.convnext",
+        _ => "keras.layers",
     }
 }
 

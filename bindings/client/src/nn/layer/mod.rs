@@ -4,7 +4,9 @@
 //! and returns a [`Forward`]. Data is channels-last. Names, shapes, orders and initial values of
 //! weights are those of Keras 3.
 
+mod adaptive;
 mod attention;
+mod categorical;
 mod chosen;
 mod constrained;
 mod conv;
@@ -28,6 +30,7 @@ mod reshape;
 mod separable;
 mod sequential;
 mod shared;
+mod standardized;
 mod summary;
 mod wrapper;
 
@@ -42,7 +45,9 @@ use crate::context::value::AnyValue;
 use crate::ops;
 use crate::variable::Variable;
 
+pub use self::adaptive::AdaptivePooling;
 pub use self::attention::{Attention, GroupedQueryAttention, MultiHeadAttention, Score};
+pub use self::categorical::{CategoryEncoding, Discretization, Encoding};
 pub use self::constrained::Constrained;
 pub use self::conv::{Conv, ConvTranspose, DepthwiseConv2d};
 pub use self::conv_lstm::ConvLstm;
@@ -55,7 +60,8 @@ pub use self::merge::{Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply
 pub use self::model::{Model, Port};
 pub use self::node::Node;
 pub use self::noise::{
-    ActivityPenalty, AlphaDropout, GaussianDropout, GaussianNoise, Masking, Scaling, SpatialDropout,
+    ActivityPenalty, AlphaDropout, GaussianDropout, GaussianNoise, Masking, Scaling, SharedDropout,
+    SpatialDropout,
 };
 pub use self::norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm, UnitNorm};
 pub use self::pool::{GlobalPool, Pooling, Pooling3d};
@@ -68,6 +74,7 @@ pub use self::reshape::{
 pub use self::separable::{DepthwiseConv1d, SeparableConv};
 pub use self::sequential::Sequential;
 pub use self::shared::SharedLayer;
+pub use self::standardized::{Measured, Normalization};
 pub use self::wrapper::TimeDistributed;
 
 /// One computation of a model: where it happens, and whether it is for training.
@@ -282,7 +289,7 @@ pub struct BuiltMany {
 }
 
 impl BuiltMany {
-    fn new(
+    pub(crate) fn new(
         outputs: Vec<Vec<i64>>,
         forward: impl Fn(&Pass<'_>, &[AnyValue]) -> Result<Vec<AnyValue>> + Send + Sync + 'static,
     ) -> Result<Self> {
@@ -313,7 +320,7 @@ fn one_input(layer: &str, found: usize) -> Error {
 }
 
 impl Built {
-    fn new(
+    pub(crate) fn new(
         output: Vec<i64>,
         forward: impl Fn(&Pass<'_>, &AnyValue) -> Result<AnyValue> + Send + Sync + 'static,
     ) -> Result<Self> {

@@ -79,18 +79,73 @@ impl Layer for SpatialDropout {
             if !pass.is_training() || rate == 0.0 {
                 return Ok(x.clone());
             }
-            let cx = pass.context();
             // One draw per sample and channel.
-            let mut keep = vec![0_i32; rank + 1];
-            (keep[0], keep[rank]) = (1, 1);
-            let ones: Vec<i32> = keep.iter().map(|kept| 1 - kept).collect();
-            let sizes = ops::mul(cx, shape_of(cx, x)?, keep.as_slice())?;
-            let shape = ops::add_v2(cx, sizes, ones.as_slice())?;
-            let kept = ops::greater_equal(cx, uniform(pass, x, shape, seed)?, rate)?;
-            let scaled = ops::mul(cx, x, 1.0 / (1.0 - rate))?;
-            ops::select_v2(cx, kept, scaled, ops::zeros_like(cx, x)?)
+            let mut sizes = vec![Some(1); rank + 1];
+            (sizes[0], sizes[rank]) = (None, None);
+            dropped(pass, x, rate, &sizes, seed)
         })
     }
+}
+
+/// Drops elements while training that have draws in common. With a draw for each sample, (None, 1, 1, ..),
+/// it drops the part of a network beside a shortcut (Huang et al., arXiv:1603.09382).
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedDropout {
+    /// The share, from 0 up to below 1.
+    pub rate: f32,
+    /// How many draws there are along each dimension, the batch first: 1 for a draw that all elements
+    /// share, none for as many as elements.
+    pub draws: Vec<Option<i32>>,
+}
+
+impl Layer for SharedDropout {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let one = |draws: &Option<i32>| draws.map_or(Json::Null, |count| i64::from(count).into());
+        let shape = self.draws.iter().map(one).collect();
+        Ok(KerasLayer::new("Dropout")
+            .set("rate", self.rate)
+            .set("noise_shape", Json::List(shape)))
+    }
+
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let Self { rate, draws } = self.clone();
+        check_rate("SharedDropout", rate)?;
+        let sizes = input.iter().zip(draws.iter().skip(1));
+        let fits = |(&size, &draws): (&i64, &Option<i32>)| match draws {
+            None | Some(1) => true,
+            Some(draws) => size < 0 || size == i64::from(draws),
+        };
+        if draws.len() != input.len() + 1 || !sizes.clone().all(fits) {
+            let expected = format!("samples that the draws {draws:?} fit");
+            return Err(wrong_input("SharedDropout", &expected, input));
+        }
+        let seed = weights.next_seed();
+        Built::new(input.to_vec(), move |pass, x| {
+            pass.pass_mask(pass.mask());
+            if !pass.is_training() || rate == 0.0 {
+                return Ok(x.clone());
+            }
+            dropped(pass, x, rate, &draws, seed)
+        })
+    }
+}
+
+/// Drops elements by draws along each dimension, as for [`SharedDropout::draws`], and scales the others.
+fn dropped(
+    pass: &Pass<'_>,
+    x: &AnyValue,
+    rate: f32,
+    draws: &[Option<i32>],
+    seed: u32,
+) -> Result<AnyValue> {
+    let cx = pass.context();
+    let open: Vec<i32> = draws.iter().map(|one| i32::from(one.is_none())).collect();
+    let fixed: Vec<i32> = draws.iter().map(|one| one.unwrap_or(0)).collect();
+    let shape = ops::mul(cx, shape_of(cx, x)?, open.as_slice())?;
+    let shape = ops::add_v2(cx, shape, fixed.as_slice())?;
+    let kept = ops::greater_equal(cx, uniform(pass, x, shape, seed)?, rate)?;
+    let scaled = ops::mul(cx, x, 1.0 / (1.0 - rate))?;
+    ops::select_v2(cx, kept, scaled, ops::zeros_like(cx, x)?)
 }
 
 /// Adds normal numbers while training.

@@ -1,6 +1,6 @@
 //! Layers of a file: those with values of their own, and models in models.
 
-use tfp_core::{Error, Result};
+use tfp_core::{DataType, Error, Result, Tensor};
 
 use crate::formats::hdf5::Datasets;
 use crate::nn::Weights;
@@ -35,10 +35,19 @@ impl<L: Layer> Layer for Named<L> {
     }
 }
 
+/// The values of a variable. Those of a count are integers in the file.
+fn float(values: Tensor) -> Result<Tensor> {
+    if values.dtype() != DataType::INT64 {
+        return Ok(values);
+    }
+    let floats = values.as_slice::<i64>()?.iter().map(|&value| value as f32);
+    Tensor::from_vec(floats.collect::<Vec<_>>(), values.dims())
+}
+
 /// A layer whose variables have the values of a file.
 pub(super) struct Loaded {
     layer: SharedLayer<Fixed>,
-    values: std::sync::Mutex<Option<Vec<tfp_core::Tensor>>>,
+    values: std::sync::Mutex<Option<Vec<Tensor>>>,
 }
 
 impl Loaded {
@@ -48,7 +57,7 @@ impl Loaded {
         datasets: &Datasets<'_>,
     ) -> Result<Self> {
         let Described { layer, places, .. } = described;
-        let values = places.iter().map(|place| datasets.read(place));
+        let values = places.iter().map(|place| float(datasets.read(place)?));
         let values = values.collect::<Result<_>>()?;
         Ok(Self {
             layer: SharedLayer::new(Fixed { layer, keras }),

@@ -1,0 +1,128 @@
+//! Layers that models of `keras.applications` define beside those of `keras.layers`, and their arithmetic
+//! with numbers.
+
+use tfp_core::{Error, Result};
+
+use super::super::config::{Config, object};
+use super::super::described::Described;
+use crate::formats::json::Json;
+use crate::nn::layer::{Built, BuiltMany, Layer, Scaling};
+use crate::nn::{Initializer, Weights};
+use crate::ops;
+
+/// Describes a layer of one of these classes.
+pub fn describe(class: &str, config: Config<'_>) -> Option<Result<Described>> {
+    Some(match class {
+        "LayerScale" => config
+            .float("init_values")
+            .and_then(|first| Described::own(LayerScale { first }, 1)),
+        "CustomScaleLayer" => config
+            .float("scale")
+            .and_then(|scale| Described::plain(ScaledSum { scale })),
+        _ => return None,
+    })
+}
+
+/// Whether an entry of a file is a function between layers, such as `x + y`. `.h5` files don't say so, but
+/// all that is said of layers there has their type or whether they are trained.
+pub fn is_function(json: &Json) -> bool {
+    if let Some(module) = json.get("module").and_then(Json::text) {
+        return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
+    }
+    let says = |key| {
+        json.get("config")
+            .is_some_and(|config| config.get(key).is_some())
+    };
+    !says("dtype") && !says("trainable")
+}
+
+/// The function between layers that adds, subtracts, multiplies or divides by a number, as in `x * 0.5`;
+/// none for another entry of a file. Its first call says all.
+pub fn arithmetic(json: &Json) -> Option<Scaling> {
+    if !is_function(json) {
+        return None;
+    }
+    let [call] = json.get("inbound_nodes")?.list()? else {
+        return None;
+    };
+    let [first, second] = call.get("args")?.list()? else {
+        return None;
+    };
+    let is_tensor =
+        |json: &Json| object(json).is_some_and(|(class, _)| class == "__keras_tensor__");
+    let (number, is_first) = match (first.number(), second.number()) {
+        (Some(number), None) if is_tensor(second) => (number as f32, true),
+        (None, Some(number)) if is_tensor(first) => (number as f32, false),
+        _ => return None,
+    };
+    let class = json.get("class_name").and_then(Json::text)?;
+    let (scale, offset) = match (class, is_first) {
+        ("Add", _) => (1.0, number),
+        ("Subtract", false) => (1.0, -number),
+        ("Subtract", true) => (-1.0, number),
+        ("Multiply", _) => (number, 0.0),
+        ("Divide" | "TrueDivide", false) => (1.0 / number, 0.0),
+        _ => return None,
+    };
+    Some(Scaling {
+        scale: vec![scale],
+        offset: vec![offset],
+    })
+}
+
+/// A factor per channel that is trained: of ConvNeXt.
+struct LayerScale {
+    first: f32,
+}
+
+impl Layer for LayerScale {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let channels = input.last().copied().unwrap_or(-1);
+        if channels < 1 {
+            return Err(Error::argument(format!(
+                "LayerScale takes known channels, found samples of shape {input:?}"
+            )));
+        }
+        let weights = weights.layer("layer_scale");
+        let gamma = weights.trainable("gamma", &[channels], Initializer::Constant(self.first))?;
+        Built::new(input.to_vec(), move |pass, x| {
+            let cx = pass.context();
+            ops::mul(cx, x, gamma.read(cx)?)
+        })
+    }
+}
+
+/// `a + scale * b`: of InceptionResNetV2.
+struct ScaledSum {
+    scale: f32,
+}
+
+impl Layer for ScaledSum {
+    fn build(&self, _: &Weights, _: &[i64]) -> Result<Built> {
+        Err(Error::argument(
+            "CustomScaleLayer takes two inputs, found one",
+        ))
+    }
+
+    fn build_many(&self, _: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
+        let &[first, second] = inputs else {
+            return Err(Error::argument(format!(
+                "CustomScaleLayer takes two inputs, found {}",
+                inputs.len()
+            )));
+        };
+        if first != second {
+            return Err(Error::argument(format!(
+                "CustomScaleLayer takes inputs of one shape, found {first:?} and {second:?}"
+            )));
+        }
+        let scale = self.scale;
+        BuiltMany::new(vec![first.to_vec()], move |pass, inputs| {
+            let [a, b] = inputs else {
+                return Err(Error::argument("CustomScaleLayer takes two inputs"));
+            };
+            let cx = pass.context();
+            Ok(vec![ops::add_v2(cx, a, ops::mul(cx, b, scale)?)?])
+        })
+    }
+}
