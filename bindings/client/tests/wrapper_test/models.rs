@@ -5,8 +5,9 @@ use std::fs;
 use tfp::ops;
 use tfp::wire::{Reader, Writer};
 use tfp::{
-    Column, DataType, EagerContext, ErrorKind, Graph, LookupTable, Model, ModelWriter, Result,
-    Session, SessionModel, SessionOptions, Shape, Tensor, Variable, initialize, set_in,
+    Column, DataType, EagerContext, ErrorKind, Graph, GraphFunction, LookupTable, Model,
+    ModelWriter, Result, Session, SessionModel, SessionOptions, Shape, Tape, Tensor, Variable,
+    initialize, set_in,
 };
 
 use crate::scratch;
@@ -82,6 +83,44 @@ fn calls_that_do_not_fit_are_refused() -> Result<()> {
         ErrorKind::Argument { .. }
     ));
     assert!(!folder.join("m/deep").exists());
+    Ok(())
+}
+
+#[test]
+fn a_model_that_is_unloaded_leaves_its_context() -> Result<()> {
+    let (ctx, folder) = (EagerContext::new()?, scratch("unloaded"));
+    write_model(&ctx, &folder)?;
+    let model = Model::load(&ctx, &folder, &[])?;
+    let other = Model::load(&ctx, &folder, &[])?;
+    let function = model.signature("serving_default")?;
+    let x = ctx.handle(&Tensor::from_array([[1.0_f32, 2.0]])?)?;
+    let argument = [(DataType::FLOAT, Shape::from([-1, 2]))];
+    let traced = GraphFunction::trace(&ctx, "outer", &argument, |cx, x| function.call(cx, x))?;
+    for outcome in [
+        function.call(&ctx, &[x.clone()]),
+        traced.call(&ctx, &[x.clone()]),
+    ] {
+        assert_eq!(outcome?[0].to_tensor()?.to_vec::<f32>()?, [2.0, 6.0]);
+    }
+    model.unload()?;
+    for outcome in [
+        function.call(&ctx, &[x.clone()]),
+        traced.call(&ctx, &[x.clone()]),
+        function.call(&Tape::new(&ctx), &[x.clone()]),
+    ] {
+        // What was called before may still be there.
+        if let Ok(found) = outcome {
+            assert_eq!(found[0].to_tensor()?.to_vec::<f32>()?, [2.0, 6.0]);
+        }
+    }
+    let again = Model::load(&ctx, &folder, &[])?;
+    for model in [other, again] {
+        let found = model
+            .signature("serving_default")?
+            .call(&ctx, &[x.clone()])?;
+        assert_eq!(found[0].to_tensor()?.to_vec::<f32>()?, [2.0, 6.0]);
+        model.unload()?;
+    }
     Ok(())
 }
 
