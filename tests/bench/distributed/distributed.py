@@ -202,7 +202,7 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments: {argv[1:]}")
     steps = str(_STEPS.value)
-    # On a busy machine a worker may be silent for longer than the usual ten seconds while it starts.
+    # On a busy machine a worker may be silent for more than the usual ten seconds at its start.
     patient = {"HEARTBEAT": "60"}
     sides = (
         Side("Rust, eager", [_TASK.value, "bench", steps], patient),
