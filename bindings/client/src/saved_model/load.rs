@@ -392,7 +392,7 @@ impl Model {
     /// Returns a function of the model by its path in the tree of objects, as `serve`.
     ///
     /// Of several bodies, which Python traced for other shapes or for other values such as `training=True`,
-    /// each call takes the first that its arguments fit. An argument that is no tensor has its default;
+    /// each call takes the first that its arguments fit. An argument that is not a tensor has its default;
     /// [`ModelFunction::with`] gives it another value.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ pub(super) struct Body {
     pub(super) outputs: Vec<Spec>,
     /// The tensors that it takes after its arguments.
     pub(super) captures: Vec<AnyValue>,
-    /// What arguments that are no tensors were when it was traced.
+    /// What arguments that are not tensors were when it was traced.
     pub(super) values: BTreeMap<String, PythonValue>,
 }
 
@@ -82,7 +82,7 @@ impl ModelFunction {
         self.chosen = if usual.is_empty() { given } else { usual };
     }
 
-    /// Chooses the bodies that Python traced with this value of an argument that is no tensor, as
+    /// Chooses the bodies that Python traced with this value of an argument that is not a tensor, as
     /// `with("training", true)`.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl ModelFunction {
         &self.first().outputs
     }
 
-    /// Returns what arguments that are no tensors have, by their names, in the first body that a call may
+    /// Returns what arguments that are not tensors have, by their names, in the first body that a call may
     /// take.
     #[must_use]
     pub fn values(&self) -> &BTreeMap<String, PythonValue> {
@@ -201,7 +201,11 @@ impl ModelFunction {
                     .iter()
                     .all(|spec| arguments.iter().any(|(name, _)| *name == spec.name))
         };
-        let inputs = &self.chosen().find(is_of).unwrap_or_else(|| self.first()).inputs;
+        let inputs = &self
+            .chosen()
+            .find(is_of)
+            .unwrap_or_else(|| self.first())
+            .inputs;
         let mut slots: Vec<Option<C::Value>> = vec![None; inputs.len()];
         for (name, value) in arguments {
             let Some(at) = inputs.iter().position(|spec| spec.name == name) else {
