@@ -99,13 +99,17 @@ fn bodies(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
     let model = Model::load(ctx, work.join("bodies"), &["serve"])?;
     let function = model.function("__call__")?;
     let pair = ctx.handle(&Tensor::from_array([1.0_f32, 2.0])?)?;
-    let square = ctx.handle(&Tensor::from_vec(vec![1.0_f32; 9], &[3, 3])?)?;
+    let square = [ctx.handle(&Tensor::from_vec(vec![1.0_f32; 9], &[3, 3])?)?];
     let flag = ctx.handle(&Tensor::scalar(true)?)?;
     let trained = function.clone().with("training", true)?;
     let calls = [
         ("usual", function.clone(), vec![&pair]),
         ("trained", trained.clone(), vec![&pair]),
-        ("square", trained.clone().with("mode", "b")?, vec![&square]),
+        (
+            "square",
+            trained.clone().with("mode", "b")?,
+            vec![&square[0]],
+        ),
         ("four", function.clone().with("k", 4)?, vec![&pair]),
         ("flag", function.clone(), vec![&pair, &flag]),
     ];
@@ -120,8 +124,8 @@ fn bodies(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
     let named = named.values().next().ok_or("no result")?;
     found.add("bodies/named", named)?;
     let errors = [
-        function.call(ctx, &[square.clone()]).map(drop),
-        trained.call(ctx, &[square]).map(drop),
+        function.call(ctx, &square).map(drop),
+        trained.call(ctx, &square).map(drop),
         function.with("mode", "c").map(drop),
     ];
     for (at, error) in errors.into_iter().enumerate() {

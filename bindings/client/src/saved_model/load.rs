@@ -85,7 +85,10 @@ impl Model {
             paths: object_paths(&meta),
             meta,
             context: context.clone(),
-            functions: renamed.into_iter().map(|function| function.name).collect(),
+            functions: renamed
+                .iter()
+                .map(|function| format!("{}{suffix}", function.name))
+                .collect(),
             gradients: gradients
                 .iter()
                 .map(|gradient| format!("{}{suffix}", gradient.op_type))
@@ -110,7 +113,9 @@ impl Model {
     /// as for a program that loads a new version of a model again and again.
     ///
     /// Afterwards a call of its functions is an error, also by a tape that computes a gradient and by a
-    /// function that was traced with one. Its variables are gone when nothing holds them.
+    /// function that was traced with one. Its variables are gone when nothing holds them. TensorFlow keeps
+    /// what it compiled for calls that were made, by which they may still succeed, until
+    /// [`EagerContext::clear_caches`].
     ///
     /// # Errors
     /// What TensorFlow says.

@@ -125,7 +125,9 @@ fn habits(ctx: &EagerContext) -> Result<Vec<Habit>> {
                 let model = Model::load(&loaded, &again, &[])?;
                 let signature = model.signature("serving_default")?;
                 signature.call_named(&loaded, [("x", [[1.0_f32, 2.0]])])?;
-                model.unload()
+                model.unload()?;
+                loaded.clear_caches();
+                Ok(())
             }),
         ),
         (
