@@ -7,10 +7,12 @@ mod table;
 
 pub use bundle::{CheckpointReader, write_tensors};
 pub(crate) use bundle::{host, index_path};
+use objects::{Attribute, attribute_key};
 pub(crate) use objects::{OBJECT_GRAPH_KEY, Object, Objects, VALUE, value_key};
 pub(crate) use table::masked_crc;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -22,13 +24,29 @@ use crate::variable::{Variable, set_in, values_in};
 /// Where the number of saves is kept, as Python does.
 const COUNTER: &str = "save_counter";
 
-/// Variables by their place in a tree, as `model/dense/kernel`.
+/// The attribute of an object that is a reading of a dataset, and what follows its key in that of the
+/// tensor.
+const READING: &str = "ITERATOR";
+const STATE: &str = "_STATE";
+
+/// Something else than a variable whose state a checkpoint holds.
+pub(crate) trait Stateful: fmt::Debug + Send + Sync {
+    /// Returns the state, on the host.
+    fn state(&self) -> Result<Tensor>;
+
+    /// Goes on from a state.
+    fn set_state(&self, state: &Tensor) -> Result<()>;
+}
+
+/// Variables by their place in a tree, as `model/dense/kernel`, and readings of datasets
+/// ([`Elements::track`](crate::data::Elements::track)).
 ///
 /// The files are those of `tf.train.Checkpoint` in Python: `Checkpoint(model=model)` there is a tree
 /// with everything of the model below `model`, and each restores what the other wrote.
 #[derive(Debug, Default)]
 pub struct Checkpoint {
     variables: BTreeMap<String, Variable>,
+    states: BTreeMap<String, Box<dyn Stateful>>,
     saves: AtomicI64,
 }
 
@@ -37,7 +55,7 @@ pub struct Checkpoint {
 pub struct Restored {
     /// Paths of variables in the file that nothing took.
     pub unused: Vec<String>,
-    /// Paths of variables that the file does not have; they keep their values.
+    /// Paths of variables and readings that the file does not have; they keep their values.
     pub missing: Vec<String>,
 }
 
@@ -65,17 +83,34 @@ impl Checkpoint {
     /// # Errors
     /// [`ErrorKind::Argument`] for a path that is taken, or has an empty name in it.
     pub fn add(&mut self, path: &str, variable: &Variable) -> Result<()> {
+        self.check_free(path)?;
+        self.variables.insert(path.to_owned(), variable.clone());
+        Ok(())
+    }
+
+    /// Adds something else with a state.
+    pub(crate) fn add_state(&mut self, path: &str, of: Box<dyn Stateful>) -> Result<()> {
+        self.check_free(path)?;
+        self.states.insert(path.to_owned(), of);
+        Ok(())
+    }
+
+    fn check_free(&self, path: &str) -> Result<()> {
         if path.split('/').any(str::is_empty) {
             return Err(Error::argument(format!(
                 "{path:?} is no path of a variable in a checkpoint: expected names with slashes between"
             )));
         }
-        if self.variables.contains_key(path) {
-            return Err(Error::argument(format!(
-                "the checkpoint has a variable at '{path}' already"
-            )));
+        for (what, is_taken) in [
+            ("variable", self.variables.contains_key(path)),
+            ("reading", self.states.contains_key(path)),
+        ] {
+            if is_taken {
+                return Err(Error::argument(format!(
+                    "the checkpoint has a {what} at '{path}' already"
+                )));
+            }
         }
-        self.variables.insert(path.to_owned(), variable.clone());
         Ok(())
     }
 
@@ -188,8 +223,17 @@ impl Checkpoint {
             names.push(path);
             values.push(tensor.share()?);
         }
-        let objects = Objects::of_paths(paths.iter().copied().zip(names));
-        let keys: Vec<String> = paths.iter().map(|path| value_key(path)).collect();
+        let mut objects = Objects::of_paths(paths.iter().copied().zip(names));
+        let mut keys: Vec<String> = paths.iter().map(|path| value_key(path)).collect();
+        for (path, of) in &self.states {
+            let key = attribute_key(path, READING);
+            keys.push(format!("{key}{STATE}"));
+            let full_name = String::new();
+            let at = objects.make(path);
+            let attributes = &mut objects.0[at].attributes;
+            attributes.insert(READING.to_owned(), Attribute { key, full_name });
+            values.push(of.state()?);
+        }
         let mut named: Vec<(&str, &Tensor)> =
             keys.iter().map(String::as_str).zip(&values).collect();
         let graph = Tensor::from_string(objects.write())?;
@@ -231,6 +275,17 @@ impl Checkpoint {
                 None => restored.missing.push(path.clone()),
             }
         }
+        let mut states = Vec::new();
+        for (path, of) in &self.states {
+            let object = objects.find(path);
+            match object.and_then(|object| object.attributes.get(READING)) {
+                Some(attribute) => {
+                    states.push((of, reader.read(&format!("{}{STATE}", attribute.key))?));
+                }
+                None => restored.missing.push(path.clone()),
+            }
+        }
+        restored.missing.sort();
         let taken: BTreeSet<&str> = keys.iter().copied().collect();
         let mut saves = None;
         for (at, path) in objects.paths() {
@@ -255,6 +310,9 @@ impl Checkpoint {
         match place {
             Place::Eager => pairs.iter().try_for_each(|(v, tensor)| v.set(tensor))?,
             Place::Session(session) => set_in(session, &pairs)?,
+        }
+        for (of, state) in states {
+            of.set_state(&state)?;
         }
         if let Some(number) = saves {
             self.saves.store(number, Ordering::SeqCst);

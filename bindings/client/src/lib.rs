@@ -49,7 +49,7 @@ pub use gradient::{
 };
 pub use ragged::RaggedTensor;
 pub use random::{RandomAlgorithm, RandomGenerator};
-pub use saved_model::{Model, ModelFunction, ModelWriter, SessionModel, Spec};
+pub use saved_model::{Model, ModelFunction, ModelWriter, PythonValue, SessionModel, Spec};
 pub use sparse::SparseTensor;
 pub use table::{Column, LookupTable};
 pub use tensor_list::TensorList;

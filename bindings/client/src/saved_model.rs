@@ -2,6 +2,7 @@
 
 mod gradients;
 mod load;
+mod model_function;
 mod proto;
 mod rename;
 mod save;
@@ -11,9 +12,10 @@ mod tables;
 mod trace;
 mod write;
 
-pub use load::{Model, ModelFunction};
+pub use load::Model;
+pub use model_function::ModelFunction;
 pub use session::SessionModel;
-pub use structure::Spec;
+pub use structure::{PythonValue, Spec};
 pub use write::ModelWriter;
 
 /// The lists of variables that a root has in Keras.

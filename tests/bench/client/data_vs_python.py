@@ -1,7 +1,8 @@
 """Elements per second of pipelines of the client and of Python's tf.data, in turn.
 
-Both read the same file with the same steps, and the sums of what they read are compared. Prints a
-table of elements per second, with medians and quartiles, and the median of the ratios of rounds.
+Both read the same file with the same steps, and the sums of what they read are compared. The sides
+change which one begins a round. Prints a table of elements per second, with medians and quartiles,
+and the median of the ratios of rounds.
 """
 
 from __future__ import annotations
@@ -13,17 +14,39 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from absl import app, flags
+
+from tests.bench import report
 
 _ROUNDS = flags.DEFINE_integer("rounds", 9, "How often each side is timed.", lower_bound=3)
 _SECONDS = flags.DEFINE_float("seconds", 60, "After which a row ends, with three rounds or more.")
 _IMAGES = flags.DEFINE_integer("images", 640, "Images of a file, a multiple of 32.")
 _NUMBERS = flags.DEFINE_integer("numbers", 2000, "Numbers of a reading.")
 _RUST = flags.DEFINE_string("rust", None, "The Rust side's program.", required=True)
+_WRITE = flags.DEFINE_string("write", None, "The page to write, such as docs/performance/data.md.")
 
 BATCH = 32
+
+PAGE: Final = """\
+# Pipelines of data
+
+`tools/bazel run -c opt //tests/bench/client:data_vs_python -- --write docs/performance/data.md`
+reads the same pipelines by `tfp::data` and by Python's `tf.data`, in turn. Both build them of the
+same ops with the same attributes, so TensorFlow's kernels do the same work. The time of a reading
+begins before its iterator is made, and ends after its last element.
+
+{where}. Medians of up to {rounds} rounds with quartiles; the ratio
+is the median of those of the rounds.
+
+{table}
+
+- `images` reads {images} records, parses them, decodes JPEGs of 96 by 128 pixels, resizes them to
+  64 by 64, scales them and makes batches of 32. `map` is parallel, and TensorFlow tunes it.
+- `numbers` reads {numbers} integers, adds one to each in `map` and shuffles them. An element has
+  one number, so its row tells what an element costs.
+"""
 
 
 def write_images(path: pathlib.Path, count: int) -> None:
@@ -65,6 +88,13 @@ def pipeline(name: str, file: str) -> Any:
     return data.batch(BATCH, drop_remainder=True).prefetch(2)
 
 
+def _tensorflow() -> str:
+    """Returns the folder of Python's TensorFlow, which both sides load."""
+    import tensorflow as tf
+
+    return str(pathlib.Path(tf.__file__).parent)
+
+
 def _python(name: str, file: str) -> Callable[[], tuple[float, int]]:
     data = pipeline(name, file)
 
@@ -96,9 +126,12 @@ def main(argv: Sequence[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments: {argv[1:]}")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    where = report.when_and_where()
+    report.tell("importing TensorFlow, writing images")
     with tempfile.TemporaryDirectory() as folder:
         records = pathlib.Path(folder) / "images.tfrecord"
         write_images(records, _IMAGES.value)
+        os.environ.setdefault("TF_LIBRARY_PATH", _tensorflow())
         rust = subprocess.Popen(
             [_RUST.value],
             stdin=subprocess.PIPE,
@@ -106,9 +139,7 @@ def main(argv: Sequence[str]) -> None:
             text=True,
             bufsize=1,
         )
-        print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
-        print("| elements per second | Python | client | client / Python |")
-        print("|---|---|---|---|")
+        lines = ["| elements per second | Python | client | client / Python |", "|---|---|---|---|"]
         for name, file, count in (
             ("images", str(records), _IMAGES.value),
             ("numbers", str(_NUMBERS.value), _NUMBERS.value),
@@ -119,8 +150,8 @@ def main(argv: Sequence[str]) -> None:
             for turn in range(_ROUNDS.value + 1):
                 if turn > 3 and time.monotonic() > end:
                     break
-                sums = set()
-                for read, found in zip(sides, rates, strict=True):
+                sums, pairs = set(), list(zip(sides, rates, strict=True))
+                for read, found in reversed(pairs) if turn % 2 else pairs:
                     nanoseconds, total = read()
                     sums.add(total)
                     # The first reading of each side begins cold.
@@ -128,20 +159,34 @@ def main(argv: Sequence[str]) -> None:
                         found.append(count / nanoseconds * 1e9)
                 if len(sums) != 1:
                     raise RuntimeError(f"the sides read other elements of {name}: {sums}")
-            _report(name, *rates)
+                if turn > 0:
+                    pair = ", ".join(f"{found[-1]:.0f}" for found in rates)
+                    report.tell(f"{name}, round {turn} of {_ROUNDS.value}: {pair} elements/s")
+            lines.append(_row(name, *rates))
         if rust.stdin:
             rust.stdin.close()
         rust.wait()
+    table = "\n".join(lines)
+    print(table, flush=True)
+    if _WRITE.value:
+        page = PAGE.format(
+            where=where,
+            rounds=_ROUNDS.value,
+            images=_IMAGES.value,
+            numbers=_NUMBERS.value,
+            table=table,
+        )
+        report.write(_WRITE.value, page)
 
 
-def _report(name: str, python: list[float], client: list[float]) -> None:
+def _row(name: str, python: list[float], client: list[float]) -> str:
     ratio = statistics.median(c / p for p, c in zip(python, client, strict=True))
 
     def cell(rates: list[float]) -> str:
         low, middle, high = statistics.quantiles(rates, n=4)
         return f"{middle:.0f} ({low:.0f} to {high:.0f})"
 
-    print(f"| {name} | {cell(python)} | {cell(client)} | {ratio:.2f} |", flush=True)
+    return f"| {name} | {cell(python)} | {cell(client)} | {ratio:.2f} |"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -293,3 +294,21 @@ def test_a_wrong_command_line_is_told(flags: list[str], part: str) -> None:
     )
     assert done.returncode == 1
     assert part in done.stderr
+
+
+def test_the_page_shows_the_program_beside_a_runtime() -> None:
+    """Its pieces are those of the program, which ends what takes too long."""
+    page = pathlib.Path("docs/client-serving.md").read_text()
+    program = pathlib.Path("examples/serve/blocking.rs").read_text()
+    pieces = re.findall(r"```rust\n(.*?)```", page, re.DOTALL)
+    assert pieces
+    for piece in pieces:
+        assert piece in program, piece
+    env = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"}
+    env.setdefault("TF_LIBRARY_PATH", str(pathlib.Path(tf.__file__).parent))
+    done = subprocess.run(
+        [os.environ["BLOCKING"]], capture_output=True, text=True, check=False, env=env, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines == ["0.5: 0.5", "3: 0.75", "10: 0.625", "inf: deadline has elapsed"]

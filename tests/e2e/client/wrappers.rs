@@ -94,6 +94,48 @@ fn models(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
     Ok(())
 }
 
+/// Calls the bodies of a function that Python traced several times.
+fn bodies(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
+    let model = Model::load(ctx, work.join("bodies"), &["serve"])?;
+    let function = model.function("__call__")?;
+    let pair = ctx.handle(&Tensor::from_array([1.0_f32, 2.0])?)?;
+    let square = [ctx.handle(&Tensor::from_vec(vec![1.0_f32; 9], &[3, 3])?)?];
+    let flag = ctx.handle(&Tensor::scalar(true)?)?;
+    let trained = function.clone().with("training", true)?;
+    let calls = [
+        ("usual", function.clone(), vec![&pair]),
+        ("trained", trained.clone(), vec![&pair]),
+        (
+            "square",
+            trained.clone().with("mode", "b")?,
+            vec![&square[0]],
+        ),
+        ("four", function.clone().with("k", 4)?, vec![&pair]),
+        ("flag", function.clone(), vec![&pair, &flag]),
+    ];
+    for (name, function, arguments) in calls {
+        let arguments: Vec<TensorHandle> = arguments.into_iter().cloned().collect();
+        found.add(
+            &format!("bodies/{name}"),
+            &function.call(ctx, &arguments)?[0],
+        )?;
+    }
+    let named = trained.call_named(ctx, [("x", [1.0_f32, 2.0])])?;
+    let named = named.values().next().ok_or("no result")?;
+    found.add("bodies/named", named)?;
+    let errors = [
+        function.call(ctx, &square).map(drop),
+        trained.call(ctx, &square).map(drop),
+        function.with("mode", "c").map(drop),
+    ];
+    for (at, error) in errors.into_iter().enumerate() {
+        let text = error.err().ok_or("a call that does not fit")?.to_string();
+        let name = format!("bodies/error{at}");
+        found.0.push((name, Tensor::from_string(text)?));
+    }
+    Ok(())
+}
+
 /// Restores a checkpoint of Python, and writes another one.
 fn checkpoints(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
     let w = Variable::new(ctx, "w", [[0.0_f32; 3]; 2])?;
@@ -552,6 +594,7 @@ fn main() -> Outcome<()> {
     let ctx = EagerContext::new()?;
     let mut found = Found(Vec::new());
     models(&ctx, work, &mut found)?;
+    bodies(&ctx, work, &mut found)?;
     checkpoints(&ctx, work, &mut found)?;
     new_models(&ctx, work, &mut found)?;
     table_models(&ctx, work, &mut found)?;

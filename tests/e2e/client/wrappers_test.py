@@ -69,6 +69,39 @@ class Module(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types.
         return rows * 2.0
 
 
+class Bodies(tf.Module):  # type: ignore[misc]
+    """A function that is traced for several shapes and values."""
+
+    def __init__(self) -> None:
+        """Makes a variable."""
+        super().__init__()
+        self.w = tf.Variable(2.0)
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def __call__(
+        self, x: tf.Tensor, training: bool | tf.Tensor = False, mode: str = "a", *, k: int = 3
+    ) -> tf.Tensor:
+        """Computes something else for each way of a call."""
+        y = x * self.w
+        if training:
+            y = y + 100.0
+        if mode == "b":
+            y = -y
+        return y * float(k)
+
+    def results(self) -> dict[str, np.ndarray]:
+        """Calls the function in every way, and returns what it computes."""
+        pair, square = tf.constant([1.0, 2.0]), tf.ones([3, 3])
+        results = {
+            "usual": self(pair),
+            "trained": self(pair, training=True),
+            "square": self(square, training=True, mode="b"),
+            "four": self(pair, k=4),
+            "flag": self(pair, tf.constant(True)),
+        }
+        return {name: value.numpy() for name, value in results.items()}
+
+
 class Layer(tf.Module):  # type: ignore[misc]
     """A variable below a module."""
 
@@ -172,6 +205,9 @@ class Shared:
         self.keras = network(1)
         self.keras.export(str(folder / "keras"), verbose=False)
         tf.saved_model.save(network(2), str(folder / "keras2"))
+        bodies = Bodies()
+        self.bodies = bodies.results()
+        tf.saved_model.save(bodies, str(folder / "bodies"))
         self.old = write_old_model(folder / "old", vocabulary)
         self.random = tf.random.Generator.from_seed(77)
         self.checkpoint = tf.train.Checkpoint(
@@ -223,6 +259,23 @@ def test_models_of_python_run_in_rust(shared: Shared, name: str) -> None:
     assert found.keys() == expected.keys()
     for key, value in expected.items():
         np.testing.assert_allclose(found[key], value, rtol=1e-6, atol=1e-6)
+
+
+def test_the_body_of_a_function_follows_from_its_arguments(shared: Shared) -> None:
+    """By shapes, by values of Python, and by default."""
+    found = shared.below("bodies")
+    for name, expected in shared.bodies.items():
+        np.testing.assert_array_equal(found[name], expected, err_msg=name)
+    np.testing.assert_array_equal(found["named"], shared.bodies["trained"])
+    parts = (
+        "the arguments (float32 [3,3]) fit no body of function '__call__', which has "
+        "(x: float32 [2], k=3, mode='a', training=False) and "
+        "(x: float32 [2], training: bool [], k=3, mode='a')",
+        "argument 'x' of function '__call__'",
+        "mode='c'",
+    )
+    for at, part in enumerate(parts):
+        assert part in found[f"error{at}"].decode()
 
 
 @pytest.mark.parametrize("name", ["module", "keras", "keras2"])

@@ -145,9 +145,14 @@ impl Objects {
 
 /// Returns the key of the variable at a path.
 pub(crate) fn value_key(path: &str) -> String {
+    attribute_key(path, VALUE)
+}
+
+/// Returns the key of an attribute of the object at a path.
+pub(super) fn attribute_key(path: &str, attribute: &str) -> String {
     let escaped = path.replace('.', "..");
     let slash = if path.is_empty() { "" } else { "/" };
-    format!("{escaped}{slash}.ATTRIBUTES/{VALUE}")
+    format!("{escaped}{slash}.ATTRIBUTES/{attribute}")
 }
 
 fn read_object(bytes: &[u8]) -> Result<Object> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tfp_core::{
     Code, Context as _, DataType, EagerContext, Error, Result, Shape, Tensor, TensorHandle, Value,
@@ -224,7 +224,7 @@ impl Dataset {
             iterator,
             cx,
             dataset: self.clone(),
-            is_done: false,
+            is_done: Arc::default(),
         })
     }
 
@@ -269,16 +269,13 @@ pub struct Elements {
     iterator: TensorHandle,
     cx: EagerContext,
     dataset: Dataset,
-    is_done: bool,
+    // A checkpoint that sets the reading back has it, too.
+    is_done: Arc<AtomicBool>,
 }
 
 impl Elements {
-    pub(super) fn parts(&self) -> (&EagerContext, &TensorHandle) {
-        (&self.cx, &self.iterator)
-    }
-
-    pub(super) const fn go_on(&mut self) {
-        self.is_done = false;
+    pub(super) fn parts(&self) -> (&EagerContext, &TensorHandle, &Arc<AtomicBool>) {
+        (&self.cx, &self.iterator, &self.is_done)
     }
 }
 
@@ -286,14 +283,14 @@ impl Iterator for Elements {
     type Item = Result<Vec<TensorHandle>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_done {
+        if self.is_done.load(Ordering::Relaxed) {
             return None;
         }
         let Dataset { types, shapes, .. } = &self.dataset;
         match ops::iterator_get_next(&self.cx, &self.iterator, types, shapes) {
             Ok(element) => Some(Ok(element)),
             Err(error) => {
-                self.is_done = true;
+                self.is_done.store(true, Ordering::Relaxed);
                 if error.code() == Code::OutOfRange {
                     return None;
                 }

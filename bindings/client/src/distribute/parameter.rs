@@ -130,8 +130,8 @@ impl ParameterServer {
     /// An item whose worker is gone goes to another one, so that a part of its work may be done twice.
     ///
     /// # Errors
-    /// The first error of the work, after which no item is begun; [`ErrorKind::Worker`] with all workers
-    /// when none is left.
+    /// The first error of the work, after which no item is begun; [`ErrorKind::Worker`] with the servers
+    /// that are gone, or with all workers when none is left.
     pub fn for_each<T: Send + Sync>(
         &self,
         items: impl IntoIterator<Item = T>,
@@ -157,11 +157,14 @@ impl ParameterServer {
                         let _busy = Busy(queue);
                         match work(context, &item) {
                             Ok(()) => (),
-                            Err(error) if is_gone(&error) => {
-                                let address = &self.config.cluster().tasks("worker")[index];
-                                let worker = described(("worker", index, address));
-                                return queue.give_back(item, worker, &error);
-                            }
+                            Err(error) if is_gone(&error) => match self.lost(index, &error) {
+                                Some(lost) => return queue.fail(lost),
+                                None => {
+                                    let address = &self.config.cluster().tasks("worker")[index];
+                                    let worker = described(("worker", index, address));
+                                    return queue.give_back(item, worker, &error);
+                                }
+                            },
                             Err(error) => return queue.fail(error),
                         }
                     }
@@ -169,6 +172,27 @@ impl ParameterServer {
             }
         });
         queue.result()
+    }
+
+    /// The error of servers that are gone, if the worker that met them is still there: no other worker can
+    /// do its item.
+    #[cold]
+    fn lost(&self, worker: usize, error: &Error) -> Option<Error> {
+        let cluster = self.config.cluster();
+        let address = cluster.tasks("worker").get(worker)?;
+        if !listens(("worker", worker, address)) {
+            return None;
+        }
+        let servers = cluster.tasks("ps").iter().enumerate();
+        let servers: Vec<_> = servers
+            .map(|(at, address)| ("ps", at, &**address))
+            .collect();
+        let silent = ask_all(&servers, listens);
+        let problem = format!(
+            "the server is gone with its variables ({error}); start all tasks again and go on from the \
+             last checkpoint"
+        );
+        (!silent.is_empty()).then(|| worker_error(silent.join(", "), error.code(), problem))
     }
 }
 

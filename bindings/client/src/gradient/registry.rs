@@ -81,6 +81,15 @@ pub fn register_gradient(
     drop(replaced);
 }
 
+/// Takes back the gradient functions that were registered under names.
+pub(crate) fn forget(names: &[String]) {
+    let mut users = user().write().unwrap_or_else(PoisonError::into_inner);
+    let gone: Vec<_> = names.iter().filter_map(|name| users.remove(name)).collect();
+    drop(users);
+    // Outside of the lock, as above.
+    drop(gone);
+}
+
 /// Returns the types of op that have a gradient function in this crate, sorted.
 #[must_use]
 pub fn differentiable_ops() -> Vec<&'static str> {

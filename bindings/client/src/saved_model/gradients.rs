@@ -100,7 +100,7 @@ pub(super) fn register(
     };
     let is_given: Vec<bool> = items
         .iter()
-        .map(|item| !matches!(item, Structure::Nothing))
+        .map(|item| !matches!(item, Structure::Nothing | Structure::Value(_)))
         .collect();
     let takes = concrete.inputs.flatten().len();
     if is_given.iter().filter(|given| **given).count() != types.len() {

@@ -6,54 +6,47 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tfp_core::wire::{Reader, Writer};
 use tfp_core::{
-    DataType, EagerContext, Error, ErrorKind, Graph, ImportOptions, IntoOperand, Result, Tensor,
-    TensorHandle, check_graph_def,
+    EagerContext, Error, ErrorKind, Graph, ImportOptions, Result, Tensor, TensorHandle,
+    check_graph_def,
 };
-use tfp_ops::{lookup_table_import_v2, stateful_partitioned_call};
+use tfp_ops::lookup_table_import_v2;
 
 use super::LISTS;
 use super::gradients::{self, Registered, op_types, registered};
+use super::model_function::{Body, ModelFunction};
 use super::proto::{Kind, MetaGraph, read_model};
 use super::rename::renamed_functions;
-use super::structure::{Spec, tell_types};
+use super::structure::{Parameters, tell_types};
 use crate::checkpoint::{CheckpointReader, Objects, VALUE, index_path, read_objects};
 use crate::context::any::Mode;
 use crate::context::value::AnyValue;
 use crate::files::file_error;
 use crate::function::body::read_signature;
+use crate::gradient::registry::forget;
 use crate::variable::Variable;
 
 /// A SavedModel that was loaded into an eager context.
 ///
 /// Its signatures are called in that context, in tapes over it and in functions that are traced; its
 /// variables are changed as any others, and [`Self::save`] writes it back with their values. The
-/// functions that it added stay in the context as long as that does. For
-/// a graph with a session, see [`tfp_core::SavedModel`].
+/// functions that it added stay in the context as long as that does, for tapes and traced functions may
+/// call them; [`Self::unload`] gives them back. For a graph with a session, see
+/// [`tfp_core::SavedModel`].
 #[derive(Debug)]
 pub struct Model {
     pub(super) folder: PathBuf,
     pub(super) meta: MetaGraph,
     context: EagerContext,
     suffix: String,
+    /// The names of the functions in the context, and of the gradients in the registry.
+    functions: Vec<String>,
+    gradients: Vec<String>,
     /// The tensor of each object that has one.
     tensors: BTreeMap<usize, AnyValue>,
     variables: BTreeMap<usize, Variable>,
     /// Variables that are copies of others.
     pub(super) copies: BTreeMap<usize, usize>,
     pub(super) paths: BTreeMap<usize, String>,
-}
-
-/// A function of a [`Model`], with its captured variables. A tape that calls it watches those that it
-/// reads, as any variable.
-#[derive(Clone, Debug)]
-pub struct ModelFunction {
-    name: String,
-    function: String,
-    inputs: Vec<Spec>,
-    outputs: Vec<Spec>,
-    /// The tensors that the function takes after its arguments.
-    captures: Vec<AnyValue>,
-    what: String,
 }
 
 impl Model {
@@ -92,6 +85,14 @@ impl Model {
             paths: object_paths(&meta),
             meta,
             context: context.clone(),
+            functions: renamed
+                .iter()
+                .map(|function| format!("{}{suffix}", function.name))
+                .collect(),
+            gradients: gradients
+                .iter()
+                .map(|gradient| format!("{}{suffix}", gradient.op_type))
+                .collect(),
             suffix,
             tensors: BTreeMap::new(),
             variables: BTreeMap::new(),
@@ -106,6 +107,27 @@ impl Model {
             model.register_gradient(gradient)?;
         }
         Ok(model)
+    }
+
+    /// Gives back the functions that the model added to its context, and the gradients that it registered,
+    /// as for a program that loads a new version of a model again and again.
+    ///
+    /// Afterwards a call of its functions is an error, also by a tape that computes a gradient and by a
+    /// function that was traced with one. Its variables are gone when nothing holds them. TensorFlow keeps
+    /// what it compiled for calls that were made, by which they may still succeed, until
+    /// [`EagerContext::clear_caches`].
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn unload(self) -> Result<()> {
+        forget(&self.gradients);
+        for name in &self.functions {
+            // Somebody else may have removed it.
+            if self.context.has_function(name)? {
+                self.context.remove_function(name)?;
+            }
+        }
+        Ok(())
     }
 
     fn register_gradient(&self, gradient: &Registered) -> Result<()> {
@@ -250,14 +272,16 @@ impl Model {
 
     fn call_node(&self, node: usize) -> Result<Vec<TensorHandle>> {
         let body = match &self.meta.nodes[node].kind {
-            Kind::Function(bodies) => bodies.first(),
+            Kind::Function(bodies, _) => bodies.first(),
             Kind::ConcreteFunction(body, _) => Some(body),
             _ => None,
         };
-        match body {
-            Some(body) => self.concrete(body, body)?.call(&self.context, &[]),
-            None => Ok(Vec::new()),
-        }
+        let Some(name) = body else {
+            return Ok(Vec::new());
+        };
+        let body = self.concrete(name, &Parameters::default())?;
+        let what = format!("function '{name}'");
+        ModelFunction::new(name, vec![body], &BTreeMap::new(), what).call(&self.context, &[])
     }
 
     /// Gives variables and tables the values of the model's checkpoint.
@@ -356,49 +380,64 @@ impl Model {
             let names: Vec<&str> = all.keys().map(String::as_str).collect();
             return Err(not_found("signature", name, &self.folder, &names));
         };
-        let mut function = self.concrete(body, name)?;
+        let mut body = self.concrete(body, &Parameters::default())?;
         // A signature of one argument may have lost its name.
-        if function.inputs.len() == keywords.len() {
-            let unnamed = function
-                .inputs
-                .iter()
-                .any(|spec| !keywords.contains(&spec.name));
-            if unnamed {
-                for (spec, keyword) in function.inputs.iter_mut().zip(keywords) {
+        if body.inputs.len() == keywords.len() {
+            let mut inputs = body.inputs.iter();
+            if inputs.any(|spec| !keywords.contains(&spec.name)) {
+                for (spec, keyword) in body.inputs.iter_mut().zip(keywords) {
                     spec.name.clone_from(keyword);
                 }
             }
         }
-        function.what = format!("signature '{name}'");
-        Ok(function)
+        let what = format!("signature '{name}'");
+        Ok(ModelFunction::new(name, vec![body], &BTreeMap::new(), what))
     }
 
-    /// Returns a function of the model by its path in the tree of objects, as `serve`. Of several
-    /// bodies it is the first one.
+    /// Returns a function of the model by its path in the tree of objects, as `serve`.
+    ///
+    /// Of several bodies, which Python traced for other shapes or for other values such as `training=True`,
+    /// each call takes the first that its arguments fit. An argument that is not a tensor has its default;
+    /// [`ModelFunction::with`] gives it another value.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], with the paths that there are.
     pub fn function(&self, path: &str) -> Result<ModelFunction> {
-        let bodies = self
-            .paths
-            .iter()
-            .filter_map(|(&at, path)| match &self.meta.nodes[at].kind {
-                Kind::Function(bodies) => bodies.first().map(|body| (path.as_str(), body)),
-                Kind::ConcreteFunction(body, _) => Some((path.as_str(), body)),
-                _ => None,
-            });
-        let all: BTreeMap<&str, &String> = bodies.collect();
-        match all.get(path) {
-            Some(body) => self.concrete(body, path),
-            None => {
-                let names: Vec<&str> = all.into_keys().collect();
-                Err(not_found("function", path, &self.folder, &names))
+        let (mut others, none) = (Vec::new(), Parameters::default());
+        for (&at, found) in &self.paths {
+            let (bodies, parameters) = match &self.meta.nodes[at].kind {
+                Kind::Function(bodies, parameters) if !bodies.is_empty() => {
+                    (bodies.as_slice(), parameters)
+                }
+                Kind::ConcreteFunction(body, _) => (std::slice::from_ref(body), &none),
+                _ => continue,
+            };
+            if found != path {
+                others.push(found.as_str());
+                continue;
             }
+            let (mut all, mut problem) = (Vec::new(), None);
+            for body in bodies {
+                match self.concrete(body, parameters) {
+                    Ok(body) => all.push(body),
+                    Err(error) => problem = problem.or(Some(error)),
+                }
+            }
+            // One that can't be loaded is no obstacle to the others.
+            return match problem {
+                Some(error) if all.is_empty() => Err(error),
+                _ => {
+                    let what = format!("function '{path}'");
+                    Ok(ModelFunction::new(path, all, &parameters.defaults, what))
+                }
+            };
         }
+        others.sort_unstable();
+        Err(not_found("function", path, &self.folder, &others))
     }
 
     /// Returns a body of a function with what it captured.
-    fn concrete(&self, body: &str, name: &str) -> Result<ModelFunction> {
+    fn concrete(&self, body: &str, parameters: &Parameters) -> Result<Body> {
         let place = self.folder.join("saved_model.pb");
         let Some(function) = self.meta.functions.get(body) else {
             return Err(file_error(&place, format!("it has no function '{body}'")));
@@ -437,133 +476,13 @@ impl Model {
         // Of a ragged or sparse tensor the structure tells only of how many tensors it is made.
         tell_types(&mut inputs, &arguments);
         tell_types(&mut outputs, &results);
-        Ok(ModelFunction {
-            name: name.to_owned(),
+        Ok(Body {
             function: in_library,
             inputs,
             outputs,
             captures,
-            what: format!("function '{name}'"),
+            values: parameters.values(&function.inputs),
         })
-    }
-}
-
-impl ModelFunction {
-    /// Returns the name by which it was asked for.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the arguments, in their order.
-    #[must_use]
-    pub fn inputs(&self) -> &[Spec] {
-        &self.inputs
-    }
-
-    /// Returns the results, in their order.
-    #[must_use]
-    pub fn outputs(&self) -> &[Spec] {
-        &self.outputs
-    }
-
-    /// Calls with arguments in their order, and returns the results in theirs.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Argument`] for another number of arguments, [`ErrorKind::DType`] and
-    /// [`ErrorKind::Shape`] for one that does not fit, and what TensorFlow says.
-    pub fn call<C: Mode>(&self, context: &C, arguments: &[C::Value]) -> Result<Vec<C::Value>> {
-        if arguments.len() != self.inputs.len() {
-            return Err(Error::argument(format!(
-                "{} arguments are given to {}, which takes {}",
-                arguments.len(),
-                self.what,
-                names(&self.inputs)
-            )));
-        }
-        for (value, spec) in arguments.iter().zip(&self.inputs) {
-            self.check(context.to_any(value), spec)?;
-        }
-        let mut all: Vec<C::Value> = arguments.to_vec();
-        for capture in &self.captures {
-            all.push(context.from_any(capture.clone())?);
-        }
-        let types: Vec<DataType> = self.outputs.iter().map(|spec| spec.dtype).collect();
-        stateful_partitioned_call(
-            context,
-            &all,
-            &types,
-            self.function.as_str(),
-            Default::default(),
-        )
-    }
-
-    fn check(&self, value: AnyValue, spec: &Spec) -> Result<()> {
-        let what = || format!("argument '{}' of {}", spec.name, self.what);
-        if spec.dtype.number() != 0 && value.dtype() != spec.dtype {
-            return Err(Error::new(ErrorKind::DType {
-                what: what(),
-                expected: spec.dtype,
-                found: value.dtype(),
-            }));
-        }
-        let found = value.shape()?;
-        if spec.shape.is_compatible_with(&found) {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::Shape {
-            what: what(),
-            expected: format!("shape {}", spec.shape),
-            found,
-        }))
-    }
-
-    /// Calls with arguments by name, and returns the results by name.
-    ///
-    /// # Errors
-    /// As for [`Self::call`], [`ErrorKind::NotFound`] for an unknown name, and
-    /// [`ErrorKind::Argument`] for one that is missing or given twice.
-    pub fn call_named<'a, C: Mode, V: IntoOperand<'a, C::Value>>(
-        &self,
-        context: &C,
-        arguments: impl IntoIterator<Item = (&'a str, V)>,
-    ) -> Result<BTreeMap<String, C::Value>> {
-        let mut slots: Vec<Option<C::Value>> = vec![None; self.inputs.len()];
-        for (name, value) in arguments {
-            let Some(at) = self.inputs.iter().position(|spec| spec.name == name) else {
-                return Err(Error::new(ErrorKind::NotFound {
-                    what: "argument",
-                    name: name.to_owned(),
-                    place: format!("{}, which takes {}", self.what, names(&self.inputs)),
-                }));
-            };
-            let what = format!("argument '{name}' of {}", self.what);
-            let value = value.into_operand();
-            let value = value.into_value(context, self.inputs[at].dtype, &what)?;
-            if slots[at].replace(value).is_some() {
-                return Err(Error::argument(format!("{what} is given twice")));
-            }
-        }
-        let mut given = Vec::with_capacity(slots.len());
-        for (slot, spec) in slots.into_iter().zip(&self.inputs) {
-            given.push(slot.ok_or_else(|| {
-                Error::argument(format!(
-                    "argument '{}' of {} is not given",
-                    spec.name, self.what
-                ))
-            })?);
-        }
-        let results = self.call(context, &given)?;
-        let names = self.outputs.iter().map(|spec| spec.name.clone());
-        Ok(names.zip(results).collect())
-    }
-}
-
-fn names(specs: &[Spec]) -> String {
-    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    match names.len() {
-        0 => "none".to_owned(),
-        _ => names.join(", "),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use tfp_core::wire::{Reader, read_shape};
 use tfp_core::{DataType, Error, ErrorKind, Result, Shape};
 
-use super::structure::Structure;
+use super::structure::{Parameters, Structure};
 use crate::files::{file_error, read_file};
 
 /// The version of the format that this crate knows.
@@ -45,8 +45,8 @@ pub(super) enum Kind {
     },
     /// The index of a file beside the model.
     Asset(usize),
-    /// A function with its bodies, one per way it was called.
-    Function(Vec<String>),
+    /// A function with its bodies, one per way it was called, and its parameters in Python.
+    Function(Vec<String>, Parameters),
     /// A function with one body, and the names of its arguments.
     ConcreteFunction(String, Vec<String>),
     /// The operation of a constant in the graph.
@@ -199,7 +199,17 @@ fn read_node(bytes: &[u8]) -> Result<Node> {
                 }
                 node.kind = Kind::Asset(usize::try_from(index).unwrap_or(usize::MAX));
             }
-            6 => node.kind = Kind::Function(texts("SavedFunction", 1, inner()?)?),
+            6 => {
+                let (mut bodies, mut parameters) = (Vec::new(), Parameters::default());
+                for field in Reader::new("SavedFunction", inner()?) {
+                    match field? {
+                        (1, value) => bodies.push(value.text()?.to_owned()),
+                        (2, value) => parameters = Parameters::read(value.bytes()?)?,
+                        _ => {}
+                    }
+                }
+                node.kind = Kind::Function(bodies, parameters);
+            }
             7 => node.kind = read_variable(inner()?)?,
             8 => {
                 let mut name = texts("SavedBareConcreteFunction", 1, inner()?)?;
@@ -305,7 +315,7 @@ impl MetaGraph {
                 Kind::ConcreteFunction(function, keywords) => {
                     signatures.insert(name.clone(), (function.clone(), keywords.clone()));
                 }
-                Kind::Function(bodies) => {
+                Kind::Function(bodies, _) => {
                     if let Some(body) = bodies.first() {
                         signatures.insert(name.clone(), (body.clone(), Vec::new()));
                     }

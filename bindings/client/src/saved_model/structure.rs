@@ -1,14 +1,75 @@
 //! The structures of arguments and results: tensors in lists, tuples and maps.
 
-use tfp_core::wire::{Reader, Writer, read_shape, shape_proto};
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tfp_core::wire::{Reader, Value, Writer, read_shape, shape_proto};
 use tfp_core::{DataType, Result, Shape};
 
-/// A `StructuredValue`, as far as it tells tensors.
+/// A value of Python that a function was traced with, as `training=True`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PythonValue {
+    /// A bool.
+    Bool(bool),
+    /// An int.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A str.
+    Text(String),
+}
+
+impl fmt::Display for PythonValue {
+    /// Writes the value as Python does, a text in quotes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(true) => f.write_str("True"),
+            Self::Bool(false) => f.write_str("False"),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::Text(value) => write!(f, "'{value}'"),
+        }
+    }
+}
+
+impl From<bool> for PythonValue {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i32> for PythonValue {
+    fn from(value: i32) -> Self {
+        Self::Int(value.into())
+    }
+}
+
+impl From<i64> for PythonValue {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<f64> for PythonValue {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl From<&str> for PythonValue {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+/// A `StructuredValue`, as far as it tells tensors and values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Structure {
-    /// Something without tensors, as `None` or a number.
+    /// Something else, as `None` or a type.
     #[default]
     Nothing,
+    /// A value without tensors.
+    Value(PythonValue),
     /// A tensor.
     Tensor(Spec),
     /// Several tensors of which nothing is known but their number.
@@ -16,7 +77,7 @@ pub(super) enum Structure {
     List(Vec<Structure>),
     Tuple(Vec<Structure>),
     /// Sorted by the keys, which is the order of the tensors too.
-    Map(std::collections::BTreeMap<String, Structure>),
+    Map(BTreeMap<String, Structure>),
 }
 
 /// What is known of an argument or result of a function.
@@ -72,7 +133,7 @@ impl Structure {
             items.fold(0, |sum: usize, item| sum.saturating_add(item.count()))
         };
         match self {
-            Self::Nothing => 0,
+            Self::Nothing | Self::Value(_) => 0,
             Self::Tensor(_) => 1,
             Self::Composite(count) => *count,
             Self::List(items) | Self::Tuple(items) => sum(&mut items.iter()),
@@ -91,12 +152,19 @@ impl Structure {
             let (number, value) = field?;
             let inner = || value.bytes();
             structure = match number {
+                11 => match value.value() {
+                    Value::Fixed64(bits) => Self::Value(f64::from_bits(bits).into()),
+                    _ => Self::Nothing,
+                },
+                12 => Self::Value(unzigzag(value.int()?).into()),
+                13 => Self::Value(value.text()?.into()),
+                14 => Self::Value((value.int()? != 0).into()),
                 33 | 35 => Self::Tensor(read_spec(inner()?)?),
                 34 => Self::Composite(read_components(inner()?)?),
                 51 => Self::List(read_list(inner()?, depth)?),
                 52 => Self::Tuple(read_list(inner()?, depth)?),
                 53 => {
-                    let mut map = std::collections::BTreeMap::new();
+                    let mut map = BTreeMap::new();
                     for field in Reader::new("DictValue", inner()?) {
                         if let (1, entry) = field? {
                             let (key, value) = read_pair(entry.bytes()?, depth)?;
@@ -135,7 +203,7 @@ impl Structure {
 
     fn flatten_into(&self, key: Option<&str>, list: &mut Vec<Spec>) {
         match self {
-            Self::Nothing => {}
+            Self::Nothing | Self::Value(_) => {}
             Self::Tensor(spec) => list.push(Spec {
                 name: key.unwrap_or(&spec.name).to_owned(),
                 ..spec.clone()
@@ -169,6 +237,10 @@ impl Structure {
     pub(super) fn write(&self, out: &mut Writer) {
         match self {
             Self::Nothing | Self::Composite(_) => out.bytes(1, &[]),
+            Self::Value(PythonValue::Float(value)) => out.double(11, *value),
+            Self::Value(PythonValue::Int(value)) => out.int(12, zigzag(*value)),
+            Self::Value(PythonValue::Text(value)) => out.bytes(13, value.as_bytes()),
+            Self::Value(PythonValue::Bool(value)) => out.int(14, i64::from(*value)),
             Self::Tensor(spec) => out.message(33, |out| {
                 out.bytes(1, spec.name.as_bytes());
                 out.bytes(2, &shape_proto(&spec.shape));
@@ -193,6 +265,104 @@ impl Structure {
                 }
             }),
         }
+    }
+}
+
+/// An integer as it stands in a field of type `sint64`.
+const fn zigzag(value: i64) -> i64 {
+    (value << 1) ^ (value >> 63)
+}
+
+/// The integer of a field of type `sint64`.
+const fn unzigzag(bits: i64) -> i64 {
+    (bits.cast_unsigned() >> 1).cast_signed() ^ -(bits & 1)
+}
+
+/// The parameters of a function of Python: their names in order, and the values of those that may be
+/// left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Parameters {
+    pub(super) names: Vec<String>,
+    pub(super) defaults: BTreeMap<String, PythonValue>,
+}
+
+impl Parameters {
+    /// Reads a `FunctionSpec`.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self> {
+        let (mut found, mut is_method) = (Self::default(), false);
+        for field in Reader::new("FunctionSpec", bytes) {
+            match field? {
+                (1, value) => found = Self::read_full(value.bytes()?)?,
+                (2, value) => is_method = value.int()? != 0,
+                _ => {}
+            }
+        }
+        // The object of a method is not among the arguments of its bodies.
+        if is_method && found.names.first().is_some_and(|name| name == "self") {
+            found.names.remove(0);
+        }
+        Ok(found)
+    }
+
+    /// Reads a `StructuredValue` that is a `FullArgSpec` of Python.
+    fn read_full(bytes: &[u8]) -> Result<Self> {
+        let mut parts = BTreeMap::new();
+        for field in Reader::new("StructuredValue", bytes) {
+            let (54, value) = field? else { continue };
+            for field in Reader::new("NamedTupleValue", value.bytes()?) {
+                if let (2, pair) = field? {
+                    let (key, value) = read_pair(pair.bytes()?, 0)?;
+                    parts.insert(key, value);
+                }
+            }
+        }
+        let items = |name: &str| match parts.get(name) {
+            Some(Structure::List(items) | Structure::Tuple(items)) => items.as_slice(),
+            _ => &[],
+        };
+        let names = items("args").iter().map(|name| match name {
+            Structure::Value(PythonValue::Text(name)) => name.clone(),
+            _ => String::new(),
+        });
+        let names: Vec<String> = names.collect();
+        let mut defaults = BTreeMap::new();
+        // They are those of the last parameters.
+        for (name, value) in names.iter().rev().zip(items("defaults").iter().rev()) {
+            if let Structure::Value(value) = value {
+                defaults.insert(name.clone(), value.clone());
+            }
+        }
+        if let Some(Structure::Map(more)) = parts.get("kwonlydefaults") {
+            for (name, value) in more {
+                if let Structure::Value(value) = value {
+                    defaults.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        Ok(Self { names, defaults })
+    }
+
+    /// Returns the values that a body was traced with, by parameter; `inputs` is what it takes: a tuple
+    /// of arguments by place, and a map of those by name.
+    pub(super) fn values(&self, inputs: &Structure) -> BTreeMap<String, PythonValue> {
+        let Structure::Tuple(both) = inputs else {
+            return BTreeMap::new();
+        };
+        let places = both.iter().flat_map(|part| match part {
+            Structure::Tuple(items) | Structure::List(items) => items.as_slice(),
+            _ => &[],
+        });
+        let placed = self.names.iter().cloned().zip(places);
+        let named = both.iter().filter_map(|part| match part {
+            Structure::Map(map) => Some(map.iter().map(|(name, value)| (name.clone(), value))),
+            _ => None,
+        });
+        let all = placed.chain(named.flatten());
+        all.filter_map(|(name, value)| match value {
+            Structure::Value(value) => Some((name, value.clone())),
+            _ => None,
+        })
+        .collect()
     }
 }
 
@@ -254,7 +424,7 @@ mod tests {
     use tfp_core::wire::Writer;
     use tfp_core::{DataType, Shape};
 
-    use super::{Spec, Structure};
+    use super::{Parameters, PythonValue, Spec, Structure};
 
     #[test]
     fn structures_are_read_as_they_were_written() {
@@ -276,19 +446,96 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_not_tensors_are_nothing() {
-        // StructuredValue.float64_value and int64_value.
-        let (mut float, mut int) = (Writer::new(), Writer::new());
-        float.double(11, 1.0);
-        int.int(12, 1);
-        for out in [float, int] {
+    fn values_of_python_are_no_tensors() {
+        let values = [
+            (PythonValue::Bool(true), "True"),
+            (PythonValue::Bool(false), "False"),
+            (PythonValue::Int(i64::MIN), "-9223372036854775808"),
+            (PythonValue::Int(3), "3"),
+            (PythonValue::Float(2.0), "2.0"),
+            (PythonValue::from("b"), "'b'"),
+        ];
+        for (value, text) in values {
+            assert_eq!(value.to_string(), text);
+            let structure = Structure::Value(value);
+            let mut out = Writer::new();
+            structure.write(&mut out);
             let read = Structure::read(&out.into_bytes()).expect("a structure");
-            assert_eq!(read, Structure::Nothing);
+            assert_eq!((&read, read.flatten().len()), (&structure, 0));
         }
+        let mut out = Writer::new();
+        out.int(12, 5);
+        let read = Structure::read(&out.into_bytes()).expect("a structure");
+        assert_eq!(read, Structure::Value(PythonValue::Int(-3)));
         let mut out = Writer::new();
         out.int(51, 1);
         let error = Structure::read(&out.into_bytes()).expect_err("a list that is a number");
         assert!(error.to_string().contains("expected bytes"), "{error}");
+    }
+
+    /// `def f(self, x, training=False, mode="a", *, k=3)`.
+    fn parameters() -> Parameters {
+        let text = |text: &str| Structure::Value(text.into());
+        let parts = [
+            (
+                "args",
+                Structure::List(["self", "x", "training", "mode"].map(text).into()),
+            ),
+            (
+                "defaults",
+                Structure::Tuple(vec![Structure::Value(false.into()), text("a")]),
+            ),
+            (
+                "kwonlydefaults",
+                Structure::Map([("k".to_owned(), Structure::Value(3.into()))].into()),
+            ),
+        ];
+        let mut out = Writer::new();
+        out.message(1, |spec| {
+            spec.message(54, |tuple| {
+                for (key, value) in parts {
+                    tuple.message(2, |pair| {
+                        pair.bytes(1, key.as_bytes());
+                        pair.message(2, |out| value.write(out));
+                    });
+                }
+            });
+        });
+        out.int(2, 1);
+        Parameters::read(&out.into_bytes()).expect("parameters")
+    }
+
+    #[test]
+    fn parameters_have_names_and_defaults() {
+        let found = parameters();
+        assert_eq!(found.names, ["x", "training", "mode"]);
+        let defaults: Vec<String> = found
+            .defaults
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(defaults, ["k=3", "mode='a'", "training=False"]);
+    }
+
+    #[test]
+    fn values_of_a_body_have_the_names_of_parameters() {
+        let inputs = Structure::Tuple(vec![
+            Structure::Tuple(vec![
+                Structure::Tensor(Spec::default()),
+                Structure::Value(true.into()),
+                Structure::Nothing,
+            ]),
+            Structure::Map([("k".to_owned(), Structure::Value(4.into()))].into()),
+        ]);
+        let found = parameters().values(&inputs);
+        let expected = [("k", PythonValue::Int(4)), ("training", true.into())];
+        assert!(
+            found
+                .iter()
+                .map(|(name, value)| (&**name, value.clone()))
+                .eq(expected)
+        );
+        assert!(parameters().values(&Structure::Nothing).is_empty());
     }
 
     #[test]

@@ -308,6 +308,28 @@ def test_elements_are_those_of_python(data: pathlib.Path) -> None:
             assert count == len(found.files), name
 
 
+def test_a_reading_goes_on_in_the_other_language(tmp_path: pathlib.Path) -> None:
+    """By the state of the iterator in a checkpoint of `tf.train.Checkpoint`."""
+    data = tf.data.Dataset.range(30).map(lambda n: n + 1)
+    data = data.shuffle(9, seed=7).batch(3).prefetch(2)
+
+    def reading() -> tuple[Any, tf.Variable, tf.train.Checkpoint]:
+        iterator, step = iter(data), tf.Variable(3, dtype=tf.int64)
+        return iterator, step, tf.train.Checkpoint(iterator=iterator, step=step)
+
+    iterator, _, checkpoint = reading()
+    for _ in range(3):
+        next(iterator)
+    checkpoint.save(str(tmp_path / "python"))
+    rest = [element.numpy().tolist() for element in iterator]
+    lines = _run("readings", str(tmp_path)).splitlines()
+    assert [json.loads(line) for line in lines] == rest
+    iterator, step, checkpoint = reading()
+    checkpoint.read(str(tmp_path / "rust")).assert_consumed()
+    assert step.numpy() == 5
+    assert [element.numpy().tolist() for element in iterator] == rest[2:]
+
+
 def test_records_that_are_written_are_read(data: pathlib.Path) -> None:
     names = [str(data / "a.tfrecord"), str(data / "b.tfrecord")]
     found = list(tf.data.TFRecordDataset(str(data / "rust.gz"), "GZIP").as_numpy_iterator())

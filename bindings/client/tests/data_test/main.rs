@@ -2,6 +2,7 @@
 //!
 //! `weights FOLDER`: reads files of every format, and writes what was in them as others.
 //! `pipelines FOLDER`: writes the elements of pipelines over the files of a folder.
+//! `readings FOLDER`: goes on with a reading that Python saved, and saves it for Python.
 //! `damage FOLDER`: prints the error of each damaged file.
 
 mod pipelines;
@@ -13,16 +14,17 @@ use tfp::data::{Compression, Csv, Dataset, RecordReader};
 use tfp::nn::layer::{BatchNorm, Dense, Sequential};
 use tfp::nn::{Model, Weights};
 use tfp::weights::{self, Mapping, TensorFile};
-use tfp::{DataType, EagerContext, Error, Result, Tensor};
+use tfp::{Checkpoint, DataType, EagerContext, Error, Result, Tensor, TensorHandle, Variable, ops};
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["weights", folder] => weights(Path::new(folder)),
         ["pipelines", folder] => pipelines::run(Path::new(folder)),
+        ["readings", folder] => readings(Path::new(folder)),
         ["damage", folder] => damage(Path::new(folder)),
         _ => Err(Error::argument(
-            "expected weights, pipelines or damage, and a folder",
+            "expected weights, pipelines, readings or damage, and a folder",
         )),
     };
     if let Err(error) = done {
@@ -105,6 +107,29 @@ fn weights(folder: &Path) -> Result<()> {
     weights::save(folder.join("model.again.h5"), &model, &Mapping::new())?;
     weights::save(folder.join("again"), &model, &Mapping::new())?;
     Ok(())
+}
+
+/// Prints two elements after those that Python read, saves, and prints the others.
+fn readings(folder: &Path) -> Result<()> {
+    let cx = EagerContext::new()?;
+    let step = Variable::new(&cx, "step", 0_i64)?;
+    let data = Dataset::range(&cx, 0, 30)?
+        .map_with(|cx, n| Ok(vec![ops::add_v2(cx, &n[0], 1_i64)?]))?
+        .shuffle(9, 7)?
+        .batch(3, false)?
+        .prefetch(2)?;
+    let (mut elements, mut checkpoint) = (data.iter()?, Checkpoint::new());
+    checkpoint.add("step", &step)?;
+    elements.track(&mut checkpoint, "iterator")?;
+    checkpoint.restore(folder.join("python-1"))?.complete()?;
+    let print = |element: Result<Vec<TensorHandle>>| -> Result<()> {
+        println!("{:?}", element?[0].to_tensor()?.as_slice::<i64>()?);
+        Ok(())
+    };
+    elements.by_ref().take(2).try_for_each(print)?;
+    step.assign_add(&cx, 2_i64)?;
+    checkpoint.write(folder.join("rust"))?;
+    elements.try_for_each(print)
 }
 
 /// The first error of a dataset.

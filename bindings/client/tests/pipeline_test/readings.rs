@@ -2,8 +2,8 @@
 
 use tfp::data::{Compression, Csv, Dataset, ExampleSpec};
 use tfp::{
-    AnyValue, Code, Context as _, DataType, EagerContext, ErrorKind, Mode as _, Result, Shape,
-    Tensor, ops,
+    AnyValue, Checkpoint, Code, Context as _, DataType, EagerContext, ErrorKind, Mode as _, Result,
+    Shape, Tensor, Variable, ops,
 };
 
 use crate::{numbers, scratch};
@@ -39,6 +39,49 @@ fn a_reading_goes_on_where_it_was_saved() -> Result<()> {
     tfp::write_tensors(folder.join("other"), &[("x", &Tensor::scalar(1_i64)?)])?;
     let other = data.iter()?.restore(folder.join("other"));
     assert!(other.is_err_and(|error| error.to_string().contains("no state of a reading")));
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_holds_variables_and_readings() -> Result<()> {
+    let folder = scratch("tracked");
+    let cx = EagerContext::new()?;
+    let make = |step: i64| -> Result<_> {
+        let step = Variable::new(&cx, "step", step)?;
+        let data = Dataset::range(&cx, 0, 20)?.shuffle(7, 3)?.prefetch(2)?;
+        let (elements, mut checkpoint) = (data.iter()?, Checkpoint::new());
+        checkpoint.add("step", &step)?;
+        elements.track(&mut checkpoint, "data/reading")?;
+        Ok((step, elements, checkpoint))
+    };
+    let (step, mut elements, checkpoint) = make(5)?;
+    numbers(elements.by_ref().take(8))?;
+    let saved = checkpoint.save(folder.join("ck"))?;
+    let after = numbers(elements.by_ref())?;
+    assert_eq!(after.len(), 12);
+    // The reading has ended, and goes on where it was.
+    step.assign(&cx, 9_i64)?;
+    checkpoint.restore(&saved)?.complete()?;
+    assert_eq!(step.to_tensor()?.to_scalar::<i64>()?, 5);
+    assert_eq!(numbers(elements)?, after);
+    let (step, elements, other) = make(0)?;
+    assert_eq!(other.restore(&saved)?, Default::default());
+    assert_eq!(step.to_tensor()?.to_scalar::<i64>()?, 5);
+    assert_eq!(numbers(elements)?, after);
+
+    let (_, elements, mut taken) = make(0)?;
+    for path in ["step", "data/reading"] {
+        let error = elements.track(&mut taken, path).unwrap_err();
+        assert!(error.to_string().contains("already"), "{error}");
+    }
+    // One without the reading leaves it where it is.
+    let mut alone = Checkpoint::new();
+    alone.add("step", &step)?;
+    alone.write(folder.join("alone"))?;
+    let (_, elements, checkpoint) = make(0)?;
+    let restored = checkpoint.restore(folder.join("alone"))?;
+    assert_eq!(restored.missing, ["data/reading"]);
+    assert_eq!(numbers(elements)?.len(), 20);
     Ok(())
 }
 

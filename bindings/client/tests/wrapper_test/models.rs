@@ -5,8 +5,9 @@ use std::fs;
 use tfp::ops;
 use tfp::wire::{Reader, Writer};
 use tfp::{
-    Column, DataType, EagerContext, ErrorKind, Graph, LookupTable, Model, ModelWriter, Result,
-    Session, SessionModel, SessionOptions, Shape, Tensor, Variable, initialize, set_in,
+    Code, Column, DataType, EagerContext, ErrorKind, Graph, GraphFunction, LookupTable, Model,
+    ModelWriter, Result, Session, SessionModel, SessionOptions, Shape, Tape, Tensor, Variable,
+    initialize, set_in,
 };
 
 use crate::scratch;
@@ -82,6 +83,47 @@ fn calls_that_do_not_fit_are_refused() -> Result<()> {
         ErrorKind::Argument { .. }
     ));
     assert!(!folder.join("m/deep").exists());
+    Ok(())
+}
+
+#[test]
+fn a_model_that_is_unloaded_leaves_its_context() -> Result<()> {
+    let (ctx, folder) = (EagerContext::new()?, scratch("unloaded"));
+    write_model(&ctx, &folder)?;
+    let model = Model::load(&ctx, &folder, &[])?;
+    let other = Model::load(&ctx, &folder, &[])?;
+    let function = model.signature("serving_default")?;
+    let x = [ctx.handle(&Tensor::from_array([[1.0_f32, 2.0]])?)?];
+    let argument = [(DataType::FLOAT, Shape::from([-1, 2]))];
+    let traced = GraphFunction::trace(&ctx, "outer", &argument, |cx, x| function.call(cx, x))?;
+    for outcome in [function.call(&ctx, &x), traced.call(&ctx, &x)] {
+        assert_eq!(outcome?[0].to_tensor()?.to_vec::<f32>()?, [2.0, 6.0]);
+    }
+    model.unload()?;
+    // What was called before may still be there.
+    let outcomes = [
+        function.call(&ctx, &x),
+        traced.call(&ctx, &x),
+        function.call(&Tape::new(&ctx), &x),
+    ];
+    for found in outcomes.into_iter().flatten() {
+        assert_eq!(found[0].to_tensor()?.to_vec::<f32>()?, [2.0, 6.0]);
+    }
+    for has_call in [true, false] {
+        let model = Model::load(&ctx, &folder, &[])?;
+        let function = model.signature("serving_default")?;
+        if has_call {
+            for function in [&function, &other.signature("serving_default")?] {
+                let found = function.call(&ctx, &x)?;
+                assert_eq!(found[0].to_tensor()?.to_vec::<f32>()?, [2.0, 6.0]);
+            }
+        }
+        model.unload()?;
+        if !has_call {
+            let error = function.call(&ctx, &x).expect_err("it is gone");
+            assert_eq!(error.code(), Code::NotFound, "{error}");
+        }
+    }
     Ok(())
 }
 

@@ -76,8 +76,9 @@ fn habits(ctx: &EagerContext) -> Result<Vec<Habit>> {
     let folder = scratch("habits");
     write_model(ctx, &folder)?;
     let model = Model::load(ctx, &folder, &[])?;
+    let again = folder.clone();
     let cx = || ctx.clone();
-    let (eager, traced, called, taped) = (cx(), cx(), cx(), cx());
+    let (eager, traced, called, taped, loaded) = (cx(), cx(), cx(), cx(), cx());
     let x = ctx.handle(&Tensor::from_slice(&[1.0_f32; 4096], &[64, 64])?)?;
     let (stepped, watched) = (x.clone(), x);
     let (step, fit, file) = (graph_step()?, fit(ctx)?, weights_file(ctx)?);
@@ -117,6 +118,17 @@ fn habits(ctx: &EagerContext) -> Result<Vec<Habit>> {
             "loads and drops",
             // A model's functions stay in its context.
             Box::new(move || Model::load(&EagerContext::new()?, &folder, &[]).map(drop)),
+        ),
+        (
+            "loads and unloads",
+            Box::new(move || {
+                let model = Model::load(&loaded, &again, &[])?;
+                let signature = model.signature("serving_default")?;
+                signature.call_named(&loaded, [("x", [[1.0_f32, 2.0]])])?;
+                model.unload()?;
+                loaded.clear_caches();
+                Ok(())
+            }),
         ),
         (
             "predictions",

@@ -27,6 +27,7 @@ const _: () = {
     shared::<tfp::ModelFunction>();
     shared::<tfp::ModelWriter>();
     shared::<tfp::OpRecord>();
+    shared::<tfp::PythonValue>();
     shared::<tfp::RaggedTensor<AnyValue>>();
     shared::<tfp::RandomAlgorithm>();
     shared::<tfp::RandomGenerator>();
