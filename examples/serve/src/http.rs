@@ -194,12 +194,12 @@ impl App {
         let (head, body) = request.into_parts();
         match route(head.method.as_str(), head.uri.path())? {
             Route::Alive => Ok((TEXT, "ok\n".to_owned())),
-            Route::Ready if self.stopping.load(Ordering::Relaxed) => {
-                Err(Failure::new(Status::Unavailable, "the server is stopping"))
-            }
-            Route::Ready => Ok((TEXT, "ok\n".to_owned())),
+            Route::Ready => self.ready().map(|()| (TEXT, "ok\n".to_owned())),
             Route::Metrics => Ok((TEXT, self.metrics.text())),
-            Route::State(target) => Ok((JSON, state(self.served(target)?.version))),
+            Route::State(target) => {
+                let served = self.served(target)?;
+                Ok((JSON, state(served.version, served.model.is_lost())))
+            }
             Route::Metadata(target) => {
                 let served = self.served(target)?;
                 let signatures = served.model.signatures().iter();

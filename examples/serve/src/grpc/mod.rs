@@ -15,12 +15,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hyper::{Request, Response};
 use prost::Message;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tonic::body::Body;
 use tonic::server::{Grpc, UnaryService};
 use tonic::transport::Server;
@@ -40,6 +41,8 @@ use crate::route::Target;
 
 /// What a request counts as whose client has gone.
 const GONE: u16 = 499;
+/// Between two looks whether all models can be used.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A server that listens.
 pub(crate) struct Listening {
@@ -52,12 +55,14 @@ pub(crate) struct Listening {
 /// What ends a server.
 pub(crate) struct Stop {
     health: HealthReporter,
+    reports: JoinHandle<()>,
     end: oneshot::Sender<()>,
 }
 
 impl Stop {
     /// Tells clients that ask for its health that the server is about to stop.
     pub(crate) async fn announce(&self) {
+        self.reports.abort();
         let status = ServingStatus::NotServing;
         self.health.set_service_status("", status).await;
     }
@@ -90,6 +95,7 @@ impl Listening {
     pub(crate) fn serve(self, app: Arc<App>) -> (Stop, impl Future<Output = ()>) {
         let (end, ended) = oneshot::channel();
         let health = HealthService::from_health_reporter(self.health.clone());
+        let reports = tokio::spawn(report(Arc::clone(&app), self.health.clone()));
         let service = Interface {
             app,
             health: HealthServer::new(health),
@@ -102,12 +108,29 @@ impl Listening {
         let task = tokio::spawn(server);
         let stop = Stop {
             health: self.health,
+            reports,
             end,
         };
         (stop, async {
             // A client that breaks the protocol has lost only its own.
             let _ = task.await;
         })
+    }
+}
+
+/// Tells clients that ask for the server's health whether all models can be used.
+async fn report(app: Arc<App>, health: HealthReporter) {
+    let mut told = ServingStatus::Serving;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let status = match app.ready() {
+            Ok(()) => ServingStatus::Serving,
+            Err(_) => ServingStatus::NotServing,
+        };
+        if status != told {
+            health.set_service_status("", status).await;
+            told = status;
+        }
     }
 }
 
