@@ -124,6 +124,7 @@ fn a_function_of_an_eager_context() -> Result<()> {
     contexts[0].add_function_def(&function("small", 8))?;
     let large = function("large_function", LARGE);
     check_both(&contexts, |context| context.add_function_def(&large));
+    assert!(contexts[0].is_broken() && !contexts[1].is_broken());
     Ok(())
 }
 
