@@ -141,18 +141,38 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{Sender, channel};
 
     use super::*;
     use crate::array::Data;
+    use crate::model::Spec;
 
     /// Returns its input; is lost by 99.
-    #[derive(Default)]
     struct Fragile {
         signatures: BTreeMap<String, Signature>,
         is_lost: AtomicBool,
+    }
+
+    impl Fragile {
+        fn new() -> Self {
+            let spec = Spec {
+                name: "x".into(),
+                dtype: "DT_INT32".into(),
+                dims: Some(vec![-1]),
+                ..Spec::default()
+            };
+            let signature = Signature {
+                inputs: vec![spec.clone()],
+                outputs: vec![spec],
+                ..Signature::default()
+            };
+            Self {
+                signatures: [("serving_default".to_owned(), signature)].into(),
+                is_lost: AtomicBool::new(false),
+            }
+        }
     }
 
     impl Model for Fragile {
@@ -174,14 +194,14 @@ mod tests {
         }
     }
 
-    /// What the next attempts to load give; the first one is there.
-    fn renewed(left: u32) -> (Renewed, Sender<Result<(), String>>) {
+    /// A model that 99 loses, and what tells how its next attempts to load end.
+    pub(crate) fn renewed(left: u32) -> (Renewed, Sender<Result<(), String>>) {
         let (tell, told) = channel();
         let told = Mutex::new(told);
         tell.send(Ok(())).unwrap();
         let load = move || {
             let outcome: Result<(), String> = told.lock().unwrap().recv().unwrap();
-            outcome.map(|()| Arc::new(Fragile::default()) as Arc<dyn Model>)
+            outcome.map(|()| Arc::new(Fragile::new()) as Arc<dyn Model>)
         };
         let model = Renewed::with(Box::new(load), left, Duration::ZERO).unwrap();
         (model, tell)
