@@ -207,6 +207,13 @@ pub(crate) mod tests {
         (model, tell)
     }
 
+    impl Renewed {
+        /// Runs what loses the model.
+        pub(crate) fn lose(&self) {
+            run(self, 99).unwrap_err();
+        }
+    }
+
     fn number(number: i32) -> Vec<Array> {
         vec![Array::new(vec![1], Data::I32(vec![number])).unwrap()]
     }

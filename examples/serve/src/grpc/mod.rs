@@ -316,3 +316,48 @@ fn served<'a>(app: &'a App, spec: Option<&ModelSpec>) -> Result<(&'a Served, Mod
     };
     Ok((served, named))
 }
+
+#[cfg(test)]
+mod tests {
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_server::Health;
+
+    use super::*;
+    use crate::app::Offer;
+    use crate::options::Options;
+    use crate::renewed::tests::renewed;
+
+    #[test]
+    fn health_tells_of_a_lost_model() {
+        let (model, tell) = renewed(1);
+        let model = Arc::new(model);
+        let offer = Offer {
+            name: "m".to_owned(),
+            version: 1,
+            model: model.clone(),
+        };
+        let app = Arc::new(App::new(Options::default(), vec![offer]).unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let reporter = HealthReporter::new();
+            let service = HealthService::from_health_reporter(reporter.clone());
+            let told = async |wanted: ServingStatus| loop {
+                let request = tonic::Request::new(HealthCheckRequest::default());
+                let found = service.check(request).await.unwrap().into_inner();
+                if found.status == wanted as i32 {
+                    return;
+                }
+                tokio::time::sleep(LOOK).await;
+            };
+            told(ServingStatus::Serving).await;
+            tokio::spawn(report(Arc::clone(&app), reporter));
+            model.lose();
+            told(ServingStatus::NotServing).await;
+            tell.send(Ok(())).unwrap();
+            told(ServingStatus::Serving).await;
+        });
+    }
+}
