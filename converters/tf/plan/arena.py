@@ -423,7 +423,7 @@ def _pack(blocks: list[_Block]) -> None:
     placed = np.zeros((4, count), object if large else np.int64)
     count = 0
     for block in sorted(blocks, key=lambda b: (-b.size, b.parts[0].first)):
-        taken = []
+        taken: list[tuple[int, int]] = []
         for part in block.parts:
             if part.size == 0:
                 continue
