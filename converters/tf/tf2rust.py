@@ -37,7 +37,7 @@ from tools.codegen.conversion import Problem, UnsupportedError, UsageError
 Progress = Callable[[str], None]
 # New objects after which Python looks for cycles. A graph of thousands of nodes is some hundred
 # thousand objects that stay, and each search looks at them again.
-_OBJECTS = 100_000
+_OBJECTS = 1_000_000
 # Largest difference of a generated test from predictions that were made in half precision.
 _HALF_TOLERANCE = 2e-2
 # The same for int8: a last bit before it can decide to which of 127 steps a number is rounded.

@@ -16,6 +16,7 @@ use serve::failure::{Failure, Status};
 use serve::http::serve;
 use serve::model::{Model, Signature, Spec};
 use serve::options::{FLAGS, Options};
+use serve::renewed::Renewed;
 use tfp::{
     Code, Config, DataType, Element, Output, RunOptions, SavedModel, SessionOptions, Tensor,
     TensorInfo,
@@ -120,6 +121,10 @@ impl Model for Loaded {
         }
         let fetched = run.go().map_err(failure)?;
         fetched.tensors.iter().map(array).collect()
+    }
+
+    fn is_lost(&self) -> bool {
+        self.model.session.graph().is_broken()
     }
 }
 
@@ -228,8 +233,12 @@ fn run(arguments: &[String]) -> Result<String, Box<dyn Error>> {
     let mut offers = Vec::new();
     for (name, folder) in models {
         let (version, folder) = latest(Path::new(folder))?;
-        let model = Arc::new(Loaded::load(&folder, &session)?);
-        let names: Vec<&str> = model.signatures.keys().map(String::as_str).collect();
+        let options = session.clone();
+        let model = Arc::new(Renewed::new(move || {
+            let loaded = Loaded::load(&folder, &options).map_err(|error| error.to_string())?;
+            Ok(Arc::new(loaded))
+        })?);
+        let names: Vec<&str> = model.signatures().keys().map(String::as_str).collect();
         eprintln!("{name}, version {version}: {}", names.join(", "));
         offers.push(Offer {
             name: name.to_owned(),

@@ -104,6 +104,14 @@ impl Graph {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
+    /// Whether TensorFlow threw an exception in a call on this graph or a session of it, so that it may
+    /// have left it locked. Then every further call fails with
+    /// [`Code::FailedPrecondition`](crate::Code::FailedPrecondition): make another graph.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.inner.fence.is_broken()
+    }
+
     pub(crate) fn unique_scope(&self, name: &str) -> String {
         self.inner.lock().unique_scope(name)
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, sqrt
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ _LANE = 9
 _MAX_LANES = 40
 _GAP = 24
 _MARGIN = 20
+_EDGE = 4
 _MOST_LETTERS = 48
 _FEW_ROWS = 48
 _FONT = ImageFont.load_default(13)
@@ -85,8 +87,12 @@ def overview_png(title: str, rows: Sequence[Row]) -> bytes:
         draw.line(line, fill=_LINE)
     for x, y, color in picture.dots:
         draw.ellipse((x - 3, y - 3, x + 3, y + 3), fill=color)
+    masks: dict[str, Image.Image] = {}
     for text in picture.texts:
-        draw.text(text.at, text.text, fill=text.color, font=_FONT)
+        if text.text not in masks:  # Most rows have the kind and the shape of others.
+            masks[text.text] = _mask(text.text)
+        at = (int(text.at[0]) - _EDGE, int(text.at[1]) - _EDGE)
+        draw.bitmap(at, masks[text.text], fill=text.color)
     content = io.BytesIO()
     image.save(content, "PNG")
     return content.getvalue()
@@ -187,6 +193,14 @@ def _short(text: str) -> str:
     return f"{letters[:half]}..{letters[-half:]}"
 
 
+def _mask(text: str) -> Image.Image:
+    """Returns which pixels a text covers, with an edge around it, as letters lean over."""
+    image = Image.new("L", (ceil(_width(text)) + 2 * _EDGE, _ROW + 2 * _EDGE))
+    ImageDraw.Draw(image).text((_EDGE, _EDGE), text, fill=255, font=_FONT)
+    return image
+
+
+@lru_cache(2 * MAX_ROWS)
 def _width(text: str) -> float:
     return ceil(_FONT.getlength(text))
 

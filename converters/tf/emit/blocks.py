@@ -8,8 +8,14 @@ struct of places, of which each use of the block has a constant.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from converters.tf.emit.context import Field, SlotName
 from converters.tf.emit.names import snake
@@ -27,6 +33,9 @@ _SAVED = 4
 _PLACES = {Kind.SLOT: "memory::Slot", Kind.TENSOR: "weights::Tensor"}
 # What the uses of a block differ in.
 _NAMED = (Kind.FIELD, Kind.SLOT, Kind.TENSOR)
+
+# A number for each of many runs or statements.
+Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -106,25 +115,40 @@ class Block:
         return own.union(*(line.uses for line in self.lines), (r.path for r in self.fields))
 
 
-@dataclass
-class _Run:
-    """Statements that may become a block: no block has one of them, and none names an input.
+@dataclass(frozen=True)
+class _Runs:
+    """Runs of one length that may become blocks: none has a statement of one or names an input.
 
     Attributes:
-        start: The first one.
+        start: The first statement of each, in order.
         like: The first start of a run that differs from it at most as the uses of a block do.
         reach: The last statement that names one of their layers.
         layers: How often they name a layer.
     """
 
-    start: int
-    like: int = 0
-    reach: int = -1
-    layers: int = 0
+    start: Numbers
+    like: Numbers
+    reach: Numbers
+    layers: Numbers
 
-    def usable(self, length: int) -> bool:
-        """Returns whether their layers are used nowhere else, and there are some."""
-        return self.reach < self.start + length and self.layers > 1
+    @classmethod
+    def empty(cls, statements: int) -> _Runs:
+        """Returns a run without a statement before each statement."""
+        none = np.zeros(statements, np.int64)
+        return cls(np.arange(statements), none, none - 1, none)
+
+    def of(self, kept: npt.NDArray[Any]) -> _Runs:
+        """Returns some of them, by a mask or by their places."""
+        return _Runs(self.start[kept], self.like[kept], self.reach[kept], self.layers[kept])
+
+    def alike(self, length: int, least: int) -> Iterator[list[int]]:
+        """Yields the starts of usable runs that are alike, if there are so many of them."""
+        usable = self.of((self.reach < self.start + length) & (self.layers > 1))
+        usable = usable.of(np.argsort(usable.like, kind="stable"))
+        _, firsts, counts = np.unique(usable.like, return_index=True, return_counts=True)
+        many = counts >= least
+        for first, count in zip(firsts[many], counts[many], strict=True):
+            yield usable.start[first : first + count].tolist()
 
 
 class Blocks:
@@ -142,13 +166,12 @@ class Blocks:
         self._fields = {f.name: f for f in fields}
         # The layers that each statement names, as often as it does.
         self._used = [[name.name for name in line.names(Kind.FIELD)] for line in lines]
-        self._shapes = _numbered(line.shape() for line in lines)
         self._named = [list(line.names(*_NAMED)) for line in lines]
         # Whether a statement may be in a block, and the first and the last that name its layers.
-        self._open = [not line.has(Kind.INPUT) for line in lines]
-        self._spans = self._layer_spans()
-        self._back = self._named_back()
-        self._farthest = [max((way for way, _ in back), default=0) for back in self._back]
+        self._open = np.array([not line.has(Kind.INPUT) for line in lines], bool)
+        self._first, self._end = np.array(self._layer_spans(), np.int64).reshape(-1, 2).T
+        self._counts = np.array([len(used) for used in self._used], np.int64)
+        self._forms = self._numbered_forms()
         self._type_names = {*taken, *(f.type for f in fields)}
         self._names = Scope(frozenset({*self._fields, "weights", "engine", "thresholds"}))
         self._constants = Scope(frozenset(s.name for s in slots))
@@ -190,19 +213,32 @@ class Blocks:
             result.append(tuple(found))
         return result
 
-    def _again(self, start: int, index: int) -> tuple[tuple[int, int], ...]:
-        """Returns where a run from `start` named last what its statement `index` names.
+    def _numbered_forms(self) -> list[Numbers]:
+        """Returns for each distance a number for every statement.
 
-        Two runs name things alike if this is the same for each of their statements.
+        It is the same for statements that differ in names alone, and name last, within the
+        distance, alike what they name. Two runs are alike if this is so for each of their
+        statements, with its distance from the first one.
         """
-        back = self._back[index]
-        far = index - start
-        if self._farthest[index] <= far:
-            return back
-        return tuple((way, place) if way <= far else _NEW for way, place in back)
+        numbers: dict[Hashable, int] = {}
+        back = self._named_back()
+        changes: dict[int, list[int]] = {}
+        for index, named in enumerate(back):
+            for way in {way for way, _ in named}:
+                changes.setdefault(way, []).append(index)
+        shapes = [line.shape() for line in self._lines]
+        forms = []
+        now = np.zeros(len(back), np.int64)
+        for far in range(min(_LONGEST, len(back) // 2)):
+            now = now.copy()
+            for index in changes.get(far, ()) if far else range(len(back)):
+                seen = tuple(named if named[0] <= far else _NEW for named in back[index])
+                now[index] = numbers.setdefault((shapes[index], seen), len(numbers))
+            forms.append(now)
+        return forms
 
-    def _longer(self, runs: Sequence[_Run], length: int) -> list[list[_Run]]:
-        """Makes the runs a statement longer; returns those that are alike together.
+    def _longer(self, runs: _Runs, length: int) -> _Runs:
+        """Makes the runs a statement longer.
 
         Those that pass the end, can't become a block or are like no other are left out.
 
@@ -210,34 +246,33 @@ class Blocks:
             runs: Of one statement less.
             length: How many statements they have then.
         """
-        groups: dict[tuple[int, int, tuple[tuple[int, int], ...]], list[_Run]] = {}
-        # A model of thousands of statements comes here a hundred thousand times.
-        statements, is_open, spans, used = len(self._lines), self._open, self._spans, self._used
-        for run in runs:
-            last = run.start + length - 1
-            if last >= statements or not is_open[last]:
-                continue
-            first, end = spans[last]
-            if first < run.start:
-                continue
-            if end > run.reach:
-                run.reach = end
-            run.layers += len(used[last])
-            key = run.like, self._shapes[last], self._again(run.start, last)
-            groups.setdefault(key, []).append(run)
-        for alike in groups.values():
-            for run in alike:
-                run.like = alike[0].start
-        return [alike for alike in groups.values() if len(alike) > 1]
+        last = runs.start + length - 1
+        inside = last < len(self._lines)
+        runs, last = runs.of(inside), last[inside]
+        fits = self._open[last] & (self._first[last] >= runs.start)
+        runs, last = runs.of(fits), last[fits]
+        form = self._forms[length - 1][last]
+        kinds = runs.like * (form.max(initial=0) + 1) + form
+        _, firsts, kinds, counts = np.unique(
+            kinds, return_index=True, return_inverse=True, return_counts=True
+        )
+        longer = _Runs(
+            runs.start,
+            runs.start[firsts][kinds],
+            np.maximum(runs.reach, self._end[last]),
+            runs.layers + self._counts[last],
+        )
+        return longer.of(counts[kinds] > 1)
 
     def _best(self) -> tuple[list[int], int] | None:
         best: tuple[float, list[int], int] | None = None
-        runs = [_Run(start) for start in range(len(self._lines))]
+        runs = _Runs.empty(len(self._lines))
         for length in range(1, min(_LONGEST, len(self._lines) // 2) + 1):
-            groups = self._longer(runs, length)
-            runs = sorted(itertools.chain.from_iterable(groups), key=lambda run: run.start)
-            for alike in groups if length >= _SHORTEST else []:
-                same = _apart([run.start for run in alike if run.usable(length)], length)
+            runs = self._longer(runs, length)
+            if length < _SHORTEST:
+                continue
+            for starts in runs.alike(length, 1 + ceil(_SAVED / length)):
+                same = _apart(starts, length)
                 saved = (len(same) - 1) * length
                 if saved < _SAVED or (best and 2 * saved <= best[0]):
                     continue
@@ -277,8 +312,7 @@ class Blocks:
         kind = self._type_name(base if len(base) > 3 else f"{base}Block")
         uses = [self._use(start, length, roles, kind) for start in starts]
         for start in starts:
-            for index in range(start, start + length):
-                self._open[index] = False
+            self._open[start : start + length] = False
         layers = ", ".join(dict.fromkeys(r.type for r in roles.values() if r.kind is Kind.FIELD))
 
         def renamed(name: Name) -> str | Name:
@@ -348,18 +382,13 @@ class Blocks:
         return Use(field, constant, tuple(fields), tuple(places), start)
 
 
-def _numbered(things: Iterable[Hashable]) -> list[int]:
-    """Returns numbers that are equal where the things are."""
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(thing, len(numbers)) for thing in things]
-
-
 def _apart(starts: Sequence[int], length: int) -> list[int]:
     """Returns the starts of runs that do not overlap."""
     apart: list[int] = []
-    for start in starts:
-        if not apart or apart[-1] + length <= start:
-            apart.append(start)
+    place = 0
+    while place < len(starts):
+        apart.append(starts[place])
+        place = bisect_left(starts, starts[place] + length, place + 1)
     return apart
 
 

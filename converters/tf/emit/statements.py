@@ -120,13 +120,7 @@ def code(template: str, *parts: Part, use: Iterable[str] = ()) -> Code:
     pieces: list[str | Name] = [texts[0]]
     uses, needs = set(use), set[str]()
     for part, text in zip(parts, texts[1:], strict=True):
-        for found in _flat(part):
-            if isinstance(found, Code):
-                pieces += found.pieces
-                uses |= found.uses
-                needs |= found.needs
-            else:
-                pieces.append(found)
+        _add(part, pieces, uses, needs)
         pieces.append(text)
     return Code(_merged(pieces), frozenset(uses), frozenset(needs))
 
@@ -152,23 +146,34 @@ def _listed(parts: Iterable[Part]) -> Code:
 
 
 def _joined(parts: list[Part], between: str) -> Code:
-    return code(between.join(["{}"] * len(parts)), *parts)
+    pieces: list[str | Name] = []
+    uses, needs = set[str](), set[str]()
+    for index, part in enumerate(parts):
+        if index:
+            pieces.append(between)
+        _add(part, pieces, uses, needs)
+    return Code(_merged(pieces), frozenset(uses), frozenset(needs))
 
 
-def _flat(part: Part) -> Iterator[str | Name | Code]:
-    if isinstance(part, bool):
-        yield str(part).lower()
+def _add(part: Part, pieces: list[str | Name], uses: set[str], needs: set[str]) -> None:
+    """Adds the pieces of a part, and what it uses and needs."""
+    if isinstance(part, Code):
+        pieces += part.pieces
+        uses |= part.uses
+        needs |= part.needs
+    elif isinstance(part, bool):
+        pieces.append(str(part).lower())
     elif isinstance(part, int):
-        yield str(part)
+        pieces.append(str(part))
     elif isinstance(part, Size):
-        yield Name(Kind.SIZE, str(part), "", part)
+        pieces.append(Name(Kind.SIZE, str(part), "", part))
     elif isinstance(part, tuple | list):
         ends = "()" if isinstance(part, tuple) else "[]"
-        yield ends[0]
-        yield _listed(part)
-        yield ends[1]
+        pieces.append(ends[0])
+        _add(_listed(part), pieces, uses, needs)
+        pieces.append(ends[1])
     else:
-        yield part
+        pieces.append(part)
 
 
 def _merged(pieces: Iterable[str | Name]) -> tuple[str | Name, ...]:

@@ -1,22 +1,25 @@
 """Nodes of a graph, made without what TensorFlow's functions do first.
 
-Those look for functions that are defined anew, convert what they are given, and read the op's
-definition in Python. For thousands of nodes that is two thirds of the time to make them.
+Those look for functions that are defined anew, convert and check what they are given, read the op's
+definition in Python, and keep the stack of calls. For thousands of nodes that is most of the
+time to make them.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.framework import attr_value_pb2
+from tensorflow.core.framework import attr_value_pb2, node_def_pb2
+from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 
 from converters.tf.ir import Array
 
-# Without the check of deprecated arguments, which reads the function's signature for each node.
-_create = getattr(tf.Graph.create_op, "__wrapped__", tf.Graph.create_op)
+# Without the frame that shortens the traces of errors.
+_create = inspect.unwrap(tf.__internal__.create_c_op)
 
 
 def op(name: str) -> Callable[..., Any]:
@@ -32,9 +35,7 @@ def op(name: str) -> Callable[..., Any]:
     def call(*given: Any) -> Any:
         if tf.executing_eagerly() or not all(map(tf.is_tensor, given)):
             return made(**dict(zip(operands, given, strict=False)))
-        graph = tf.compat.v1.get_default_graph()
-        (result,) = _create(graph, name, list(given)).outputs
-        return result
+        return _result(tf.compat.v1.get_default_graph(), name, given)
 
     return call
 
@@ -43,13 +44,34 @@ def placeholder(graph: tf.Graph, name: str, data: Array) -> Any:
     """Returns a placeholder for an array.
 
     Args:
-        graph: The graph that gets the node.
+        graph: The graph that gets the node; not that of a function.
         name: The whole name of the node, which no other node has.
         data: The array: its shape and element type are those of the placeholder.
     """
-    shape = attr_value_pb2.AttrValue(shape=tf.TensorShape(data.shape).as_proto())
+    dims = [TensorShapeProto.Dim(size=size) for size in data.shape]
+    shape = attr_value_pb2.AttrValue(shape=TensorShapeProto(dim=dims))
     kind = attr_value_pb2.AttrValue(type=tf.as_dtype(data.dtype).as_datatype_enum)
-    # A name that ends with a slash is taken as it is.
-    attrs = {"dtype": kind, "shape": shape}
-    made = _create(graph, "Placeholder", [], name=f"{name}/", attrs=attrs)
-    return made.outputs[0]
+    return _result(graph, "Placeholder", (), name, {"dtype": kind, "shape": shape})
+
+
+def _result(
+    graph: tf.Graph,
+    kind: str,
+    given: Sequence[Any],
+    name: str = "",
+    attrs: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Returns the only result of a new node.
+
+    Args:
+        graph: The graph that gets the node.
+        kind: Its op.
+        given: Its operands; those of a function may be of the graph around it.
+        name: Its whole name; by default, one that is free in the scope at hand.
+        attrs: Attributes that do not follow from the operands.
+    """
+    if type(graph) is not tf.Graph:  # That of a function makes its own what is of one around it.
+        return graph.create_op(kind, list(given), attrs=dict(attrs)).outputs[0]
+    node = node_def_pb2.NodeDef(op=kind, name=name or graph.unique_name(kind), attr=attrs)
+    made = _create(graph, node, given, [], extract_traceback=False)
+    return graph._create_op_from_tf_operation(made, compute_device=False).outputs[0]

@@ -7,6 +7,7 @@ count of users costs speed only.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -30,10 +31,12 @@ class Match:
     def __init__(self, graph: ir.Graph) -> None:
         """Counts the users of every value."""
         self.build = Builder()
-        self._users: Counter[ir.Value] = Counter()
-        for node in graph.nodes:
-            self._users.update(node.present)
-        self._users.update(port.value for port in graph.outputs)
+        self._users = Counter(
+            itertools.chain(
+                itertools.chain.from_iterable(node.present for node in graph.nodes),
+                (port.value for port in graph.outputs),
+            )
+        )
         self._rounded = {
             node.input
             for node in graph.nodes
@@ -186,6 +189,6 @@ def without_twins(graph: ir.Graph) -> ir.Graph:
         if first is not node:
             new.update(zip(node.outputs, first.outputs, strict=True))
         else:
-            nodes.append(replace(node, inputs=inputs))
+            nodes.append(node if inputs == node.inputs else replace(node, inputs=inputs))
     outputs = tuple(replace(p, value=canonical(p.value) or p.value) for p in graph.outputs)
     return replace(graph, nodes=tuple(nodes), outputs=outputs)

@@ -9,9 +9,12 @@ because an op writes one piece of the arena and reads around it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir.bounds import most_of
@@ -393,33 +396,41 @@ def _regions(blocks: list[_Block]) -> tuple[tuple[int, ...], ...]:
         if block.size == 0:
             block.at = 0
             continue
-        first, last = block.span
-        free = (
-            i
-            for i, taken in enumerate(spans)
-            if all(end < first or last < begin for begin, end in taken)
-        )
-        index = next(free, len(spans))
+        places = (_free_place(taken, *block.span) for taken in spans)
+        index, place = next(((i, p) for i, p in enumerate(places) if p >= 0), (len(spans), 0))
         if index == len(spans):
             spans.append([])
             sizes.append({})
-        spans[index].append((first, last))
+        spans[index].insert(place, block.span)
         sizes[index][block.size] = None
         block.at = region(index)
     return tuple(map(tuple, sizes))
 
 
+def _free_place(taken: list[tuple[int, int]], first: int, last: int) -> int:
+    """Returns where a span goes among spans in order, or -1 if one of them meets it."""
+    place = bisect_left(taken, (first, first))
+    before = place == 0 or taken[place - 1][1] < first
+    after = place == len(taken) or last < taken[place][0]
+    return place if before and after else -1
+
+
 def _pack(blocks: list[_Block]) -> None:
     """Gives every block a place, the large ones first."""
-    placed: list[tuple[int, int, int, int]] = []  # from, to, first, last
+    # Of what has a place: from and to in bytes, the first and the last step.
+    large = sum(block.size for block in blocks) > np.iinfo(np.int64).max
+    count = sum(len(block.parts) for block in blocks)
+    placed = np.zeros((4, count), object if large else np.int64)
+    count = 0
     for block in sorted(blocks, key=lambda b: (-b.size, b.parts[0].first)):
-        taken = []
+        taken: list[tuple[int, int]] = []
         for part in block.parts:
             if part.size == 0:
                 continue
-            for low, high, first, last in placed:
-                if first <= part.last and part.first <= last:
-                    taken.append((low - part.offset - part.size, high - part.offset))
+            lows, highs, firsts, lasts = placed[:, :count]
+            meets = (firsts <= part.last) & (part.first <= lasts)
+            begins, ends = lows[meets] - part.offset - part.size, highs[meets] - part.offset
+            taken += zip(begins.tolist(), ends.tolist(), strict=True)
         at = 0
         for low, high in sorted(taken):
             if low < at < high:
@@ -428,4 +439,5 @@ def _pack(blocks: list[_Block]) -> None:
         for part in block.parts:
             if part.size:
                 low = block.at + part.offset
-                placed.append((low, low + part.size, part.first, part.last))
+                placed[:, count] = low, low + part.size, part.first, part.last
+                count += 1

@@ -373,6 +373,22 @@ def test_a_signature_that_leaves_out_an_output(tmp_path: Path) -> None:
         load(tmp_path / "m", LoadOptions())
 
 
+@pytest.mark.parametrize("kind", [tf.bool, tf.int32, tf.float64, tf.string, tf.complex64])
+def test_constants_of_another_type_than_their_node_says(tmp_path: Path, kind: Any) -> None:
+    """TensorFlow's import compares them with nothing; its kernel refuses them."""
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [None, 4], "x")
+        tf.subtract(x, tf.constant(np.ones(4, np.float32), name="ones"))
+    definition = graph.as_graph_def()
+    (node,) = (node for node in definition.node if node.name == "ones")
+    value = ["1"] * 4 if kind == tf.string else np.ones(4, kind.as_numpy_dtype)
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, kind))
+    path = tmp_path / "m.pb"
+    path.write_bytes(definition.SerializeToString())
+    with pytest.raises(ConversionError, match=r"node ones \(Const\): .*float32"):
+        run(Request(path, Options("net", path.name)))
+
+
 def test_saved_models_with_a_damaged_object_graph(tmp_path: Path) -> None:
     folder = tmp_path / "m"
     _chain().export(folder, verbose=False)

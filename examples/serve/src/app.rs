@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tokio::time::timeout_at;
@@ -71,6 +71,24 @@ impl App {
         })
     }
 
+    /// Refuses requests that no model could answer now.
+    ///
+    /// # Errors
+    /// [`Status::Unavailable`] while the server stops, and for a model that is lost.
+    pub(crate) fn ready(&self) -> Result<(), Failure> {
+        let unready = |what: String| Err(Failure::new(Status::Unavailable, what));
+        if self.stopping.load(Ordering::Relaxed) {
+            return unready("the server is stopping".to_owned());
+        }
+        let lost = self
+            .models
+            .iter()
+            .find(|(_, served)| served.model.is_lost());
+        lost.map_or(Ok(()), |(name, _)| {
+            unready(format!("the model '{name}' is lost"))
+        })
+    }
+
     /// The model of a name, in a version.
     ///
     /// # Errors
@@ -105,5 +123,42 @@ impl App {
         let outcome = timeout_at(deadline.into(), outcome).await;
         // A request whose time is over is dropped from the queue.
         outcome.map_err(|_| late())?.map_err(|_| late())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Signature;
+
+    struct Lost(BTreeMap<String, Signature>);
+
+    impl Model for Lost {
+        fn signatures(&self) -> &BTreeMap<String, Signature> {
+            &self.0
+        }
+
+        fn run(&self, _: &str, _: Vec<Array>, _: Instant) -> Result<Vec<Array>, Failure> {
+            Err(Failure::new(Status::Unavailable, "it is lost"))
+        }
+
+        fn is_lost(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_server_with_a_lost_model_is_not_ready() {
+        let offer = Offer {
+            name: "m".to_owned(),
+            version: 1,
+            model: Arc::new(Lost(BTreeMap::new())),
+        };
+        let app = App::new(Options::default(), vec![offer]).unwrap();
+        let failure = app.ready().unwrap_err();
+        assert_eq!(failure.status, Status::Unavailable);
+        assert_eq!(failure.message, "the model 'm' is lost");
+        let app = App::new(Options::default(), Vec::new()).unwrap();
+        assert_eq!(app.ready(), Ok(()));
     }
 }

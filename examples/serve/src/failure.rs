@@ -22,7 +22,7 @@ pub enum Status {
     Internal = 500,
     /// What this server does not do.
     Unimplemented = 501,
-    /// The server is about to stop.
+    /// The server is about to stop, or the model is loaded anew.
     Unavailable = 503,
     /// The result was not there in time.
     Deadline = 504,

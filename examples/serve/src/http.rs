@@ -194,12 +194,12 @@ impl App {
         let (head, body) = request.into_parts();
         match route(head.method.as_str(), head.uri.path())? {
             Route::Alive => Ok((TEXT, "ok\n".to_owned())),
-            Route::Ready if self.stopping.load(Ordering::Relaxed) => {
-                Err(Failure::new(Status::Unavailable, "the server is stopping"))
-            }
-            Route::Ready => Ok((TEXT, "ok\n".to_owned())),
+            Route::Ready => self.ready().map(|()| (TEXT, "ok\n".to_owned())),
             Route::Metrics => Ok((TEXT, self.metrics.text())),
-            Route::State(target) => Ok((JSON, state(self.served(target)?.version))),
+            Route::State(target) => {
+                let served = self.served(target)?;
+                Ok((JSON, state(served.version, served.model.is_lost())))
+            }
             Route::Metadata(target) => {
                 let served = self.served(target)?;
                 let signatures = served.model.signatures().iter();
@@ -253,5 +253,68 @@ impl App {
         let arrays = self.run(served, name, request.arrays, deadline).await?;
         let (_, signature) = predict::signature_of(signatures, name)?;
         answer(&signature.outputs, &arrays, request.rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::renewed::tests::renewed;
+
+    /// Returns the status and the body of an answer.
+    fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let length = body.len();
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
+        let request = format!("{head}content-length: {length}\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap();
+        (status.parse().unwrap(), body.to_owned())
+    }
+
+    #[test]
+    fn a_lost_model_is_told_until_it_is_loaded_anew() {
+        let (model, tell) = renewed(1);
+        let offer = Offer {
+            name: "m".to_owned(),
+            version: 3,
+            model: Arc::new(model),
+        };
+        let options = Options {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            ..Options::default()
+        };
+        let (started, address) = channel();
+        // It serves until the process of the tests ends.
+        std::thread::spawn(move || {
+            serve(options, vec![offer], |address, _| {
+                started.send(address).unwrap();
+            })
+        });
+        let address = address.recv().unwrap();
+        let get = |path| ask(address, "GET", path, "");
+        let predict = |number: i32| {
+            let body = format!("{{\"inputs\": [{number}]}}");
+            ask(address, "POST", "/v1/models/m:predict", &body)
+        };
+        assert_eq!(predict(7).0, 200);
+        assert_eq!(get("/readyz").0, 200);
+        let (status, body) = predict(99);
+        assert!(status == 503 && body.contains("it threw"), "{body}");
+        assert_eq!(predict(7).0, 503);
+        let (status, body) = get("/readyz");
+        assert!(status == 503 && body.contains("'m' is lost"), "{body}");
+        assert!(get("/v1/models/m").1.contains("\"state\": \"END\""));
+        assert_eq!(get("/healthz").0, 200);
+        tell.send(Ok(())).unwrap();
+        while get("/readyz").0 != 200 {}
+        assert!(get("/v1/models/m").1.contains("\"state\": \"AVAILABLE\""));
+        assert_eq!(predict(7).0, 200);
     }
 }

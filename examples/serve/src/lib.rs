@@ -16,4 +16,5 @@ pub mod metrics;
 pub mod model;
 pub mod options;
 pub mod predict;
+pub mod renewed;
 pub mod route;

@@ -46,6 +46,11 @@ pub trait Model: Send + Sync {
         inputs: Vec<Array>,
         deadline: Instant,
     ) -> Result<Vec<Array>, Failure>;
+
+    /// Whether an earlier run has left it unusable: no run has a result any more.
+    fn is_lost(&self) -> bool {
+        false
+    }
 }
 
 impl Spec {

@@ -83,12 +83,19 @@ pub fn route<'a>(method: &str, path: &'a str) -> Result<Route<'a>, Failure> {
     }
 }
 
-/// The state of a version that is there.
+/// What is said of a model that is lost.
+pub(crate) const LOST: &str = "a run has left the model unusable";
+
+/// The state of a version that is there, or lost.
 #[must_use]
-pub fn state(version: u64) -> String {
+pub fn state(version: u64, is_lost: bool) -> String {
+    let (state, code, message) = match is_lost {
+        true => ("END", "UNAVAILABLE", LOST),
+        false => ("AVAILABLE", "OK", ""),
+    };
     format!(
-        "{{\"model_version_status\": [{{\"version\": \"{version}\", \"state\": \"AVAILABLE\", \
-         \"status\": {{\"error_code\": \"OK\", \"error_message\": \"\"}}}}]}}\n"
+        "{{\"model_version_status\": [{{\"version\": \"{version}\", \"state\": \"{state}\", \
+         \"status\": {{\"error_code\": \"{code}\", \"error_message\": \"{message}\"}}}}]}}\n"
     )
 }
 
@@ -233,6 +240,12 @@ mod tests {
         let shape = shape.unwrap();
         assert_eq!(shape.get("unknown_rank"), Some(&Json::Bool(false)));
         assert!(matches!(shape.get("dim"), Some(Json::List(dims)) if dims.len() == 2));
-        assert!(Json::parse(&state(7)).is_ok());
+        for (is_lost, expected) in [(false, "AVAILABLE"), (true, "END")] {
+            let text = state(7, is_lost);
+            assert!(
+                Json::parse(&text).is_ok() && text.contains(expected),
+                "{text}"
+            );
+        }
     }
 }

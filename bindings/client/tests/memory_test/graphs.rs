@@ -95,10 +95,12 @@ fn a_graph_that_is_written() -> Result<()> {
     let graph = Graph::new()?;
     let numbers = Tensor::from_slice(&vec![1.5_f32; LARGE / 4], &[LARGE as i64 / 4])?;
     graph.constant(&numbers)?;
+    assert!(!graph.is_broken());
     let held = taken();
     let error = graph.to_graph_def().map(drop).expect_err("no memory");
     assert_eq!(error.code(), Code::ResourceExhausted, "{error}");
     drop(held);
+    assert!(graph.is_broken());
     // TensorFlow has left it locked: nothing waits for it, and its end does not either.
     let broken = |done: Result<()>| {
         let error = done.expect_err("a broken graph");
@@ -122,6 +124,7 @@ fn a_function_of_an_eager_context() -> Result<()> {
     contexts[0].add_function_def(&function("small", 8))?;
     let large = function("large_function", LARGE);
     check_both(&contexts, |context| context.add_function_def(&large));
+    assert!(contexts[0].is_broken() && !contexts[1].is_broken());
     Ok(())
 }
 

@@ -198,6 +198,14 @@ impl EagerContext {
         self.inner.api
     }
 
+    /// Whether TensorFlow threw an exception in a call on this context, so that it may have left it
+    /// locked. Then every further call fails with
+    /// [`Code::FailedPrecondition`](crate::Code::FailedPrecondition): make another context.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.inner.fence.is_broken()
+    }
+
     /// Calls functions on the context.
     pub(super) fn fenced<T>(&self, functions: impl FnOnce() -> T) -> Result<T> {
         self.inner.fence.call(functions)

@@ -10,9 +10,12 @@ import tensorflow as tf
 
 from converters.tf.ir import Array
 from converters.tf.ir.spans import over_spans
+from converters.tf.load.nodes import op as _op
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed, reshaped
 from converters.tf.load.onnx.values import Known, Tensor, last
 from converters.tf.load.saved_model.replay import Refused
+
+_MAT_MUL = _op("MatMul")
 
 
 def _batch_norm(ctx: Context) -> Result:
@@ -199,7 +202,10 @@ def _dense(ctx: Context, left: bool, right: bool, alpha: float) -> Any:
     weights = ctx.weight(1, key, arranged)
     if image is not None:
         return tf.matmul(reshaped(image.form(image.home), ctx.shape(0)), weights)
-    return tf.matmul(ctx.form(0), weights, transpose_a=left)
+    matrix = ctx.form(0)
+    if left or matrix.shape.rank != 2:
+        return tf.matmul(matrix, weights, transpose_a=left)
+    return _MAT_MUL(matrix, weights)
 
 
 def _rows(image: Tensor) -> Array:

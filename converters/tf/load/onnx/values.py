@@ -191,8 +191,8 @@ def wrapped(tensor: Any, order: Order | None, batch: Dim | None, shape: Shape | 
     if tensor.shape.rank is None:
         raise Refused("the rank of its result depends on what the model is given")
     order = stated(tensor.shape.rank) if order is None else order
+    dims = tensor.shape.as_list()
     if shape is None:
-        dims = tensor.shape.as_list()
         if sum(d is None for d in dims) > 1 or (None in dims and batch is None):
             text = ", ".join("?" if d is None else str(d) for d in dims)
             raise Refused(f"its result has the shape [{text}], of which too much is open")
@@ -200,5 +200,7 @@ def wrapped(tensor: Any, order: Order | None, batch: Dim | None, shape: Shape | 
         for place, dim in zip(order, dims, strict=True):
             full[place] = dim if dim is not None else batch if batch is not None else Batch()
         shape = tuple(full)
-    tensor.set_shape([None if is_variable(shape[a]) else shape[a] for a in order])
+    known = [None if is_variable(shape[a]) else shape[a] for a in order]
+    if known != dims:
+        tensor.set_shape(known)
     return Tensor(shape, {order: tensor})

@@ -1,6 +1,7 @@
 //! `GetModelMetadata` and `GetModelStatus`.
 
 use prost::Message;
+use tonic::Code;
 
 use super::message::{
     Any, Info, MetadataRequest, MetadataResponse, Signature, Signatures, StatusProto,
@@ -10,11 +11,14 @@ use super::{served, tensor};
 use crate::app::App;
 use crate::failure::Failure;
 use crate::model::{self, Spec};
+use crate::route::LOST;
 
 /// The one kind of metadata that there is.
 const SIGNATURES: &str = "signature_def";
 /// The state of a version that answers.
 const AVAILABLE: i32 = 30;
+/// The state of a version that can't any more.
+const END: i32 = 50;
 
 /// The signatures of a model.
 ///
@@ -70,10 +74,17 @@ fn written(signature: &model::Signature) -> Signature {
 /// [`Status::NotFound`](crate::failure::Status::NotFound) for a model that is not there.
 pub(super) fn status(app: &App, request: &StatusRequest) -> Result<StatusResponse, Failure> {
     let (served, _) = served(app, request.model.as_ref())?;
+    let (state, status) = match served.model.is_lost() {
+        true => {
+            let (code, message) = (Code::Unavailable as i32, LOST.to_owned());
+            (END, StatusProto { code, message })
+        }
+        false => (AVAILABLE, StatusProto::default()),
+    };
     let version = VersionStatus {
         version: served.version as i64,
-        state: AVAILABLE,
-        status: Some(StatusProto::default()),
+        state,
+        status: Some(status),
     };
     Ok(StatusResponse {
         versions: vec![version],

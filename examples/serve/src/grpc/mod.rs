@@ -15,12 +15,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hyper::{Request, Response};
 use prost::Message;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tonic::body::Body;
 use tonic::server::{Grpc, UnaryService};
 use tonic::transport::Server;
@@ -40,6 +41,8 @@ use crate::route::Target;
 
 /// What a request counts as whose client has gone.
 const GONE: u16 = 499;
+/// Between two looks whether all models can be used.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A server that listens.
 pub(crate) struct Listening {
@@ -52,12 +55,14 @@ pub(crate) struct Listening {
 /// What ends a server.
 pub(crate) struct Stop {
     health: HealthReporter,
+    reports: JoinHandle<()>,
     end: oneshot::Sender<()>,
 }
 
 impl Stop {
     /// Tells clients that ask for its health that the server is about to stop.
     pub(crate) async fn announce(&self) {
+        self.reports.abort();
         let status = ServingStatus::NotServing;
         self.health.set_service_status("", status).await;
     }
@@ -90,6 +95,7 @@ impl Listening {
     pub(crate) fn serve(self, app: Arc<App>) -> (Stop, impl Future<Output = ()>) {
         let (end, ended) = oneshot::channel();
         let health = HealthService::from_health_reporter(self.health.clone());
+        let reports = tokio::spawn(report(Arc::clone(&app), self.health.clone()));
         let service = Interface {
             app,
             health: HealthServer::new(health),
@@ -102,12 +108,29 @@ impl Listening {
         let task = tokio::spawn(server);
         let stop = Stop {
             health: self.health,
+            reports,
             end,
         };
         (stop, async {
             // A client that breaks the protocol has lost only its own.
             let _ = task.await;
         })
+    }
+}
+
+/// Tells clients that ask for the server's health whether all models can be used.
+async fn report(app: Arc<App>, health: HealthReporter) {
+    let mut told = ServingStatus::Serving;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let status = match app.ready() {
+            Ok(()) => ServingStatus::Serving,
+            Err(_) => ServingStatus::NotServing,
+        };
+        if status != told {
+            health.set_service_status("", status).await;
+            told = status;
+        }
     }
 }
 
@@ -292,4 +315,49 @@ fn served<'a>(app: &'a App, spec: Option<&ModelSpec>) -> Result<(&'a Served, Mod
         version_label: String::new(),
     };
     Ok((served, named))
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_server::Health;
+
+    use super::*;
+    use crate::app::Offer;
+    use crate::options::Options;
+    use crate::renewed::tests::renewed;
+
+    #[test]
+    fn health_tells_of_a_lost_model() {
+        let (model, tell) = renewed(1);
+        let model = Arc::new(model);
+        let offer = Offer {
+            name: "m".to_owned(),
+            version: 1,
+            model: model.clone(),
+        };
+        let app = Arc::new(App::new(Options::default(), vec![offer]).unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let reporter = HealthReporter::new();
+            let service = HealthService::from_health_reporter(reporter.clone());
+            let told = async |wanted: ServingStatus| loop {
+                let request = tonic::Request::new(HealthCheckRequest::default());
+                let found = service.check(request).await.unwrap().into_inner();
+                if found.status == wanted as i32 {
+                    return;
+                }
+                tokio::time::sleep(LOOK).await;
+            };
+            told(ServingStatus::Serving).await;
+            tokio::spawn(report(Arc::clone(&app), reporter));
+            model.lose();
+            told(ServingStatus::NotServing).await;
+            tell.send(Ok(())).unwrap();
+            told(ServingStatus::Serving).await;
+        });
+    }
 }

@@ -274,12 +274,18 @@ def _identities(ctx: Context) -> Result:
 
 
 def _const(ctx: Context) -> Result:
-    data = ctx.attr("value")
-    if data is not None and data.dtype.kind == "c":
-        return Complex(ir.constant(np.real(data)), ir.constant(np.imag(data)))
+    data, stated = ctx.attr("value"), ctx.attr("dtype")
     if data is None:
-        raise Unsupported(f"a constant of type {ctx.attr('dtype')}")
-    if data.dtype.kind in "SOU":
+        raise Unsupported(f"a constant of type {stated}")
+    is_text = data.dtype.kind in "SOU"
+    found = "string" if is_text else data.dtype.name
+    # Half precision is read as float32, and types without one of NumPy as records.
+    widened = found == "float32" and stated in ("half", "float16", "bfloat16")
+    if found != stated and stated is not None and not widened and data.dtype.kind != "V":
+        raise Unsupported(f"a constant of type {stated} whose value is of type {found}")
+    if data.dtype.kind == "c":
+        return Complex(ir.constant(np.real(data)), ir.constant(np.imag(data)))
+    if is_text:
         return ir.constant(data.astype(object))
     return ctx.low.literal(ctx.node, data)
 
