@@ -33,11 +33,16 @@ from converters.tf.tests.crates.graphs import (
     GRAPHS,
     Sketch,
     blocks,
+    chained,
+    digits,
     in_place,
     layout,
+    lines,
     mlp,
     named,
+    paired,
     products,
+    scaled,
     whole,
     wide,
 )
@@ -118,6 +123,13 @@ def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
         # Six crates with a runtime each: quick to compile matters more than quick to run.
         flags = ["-Adead_code", "-Copt-level=0", "-Cdebug-assertions=off"]
         assert _OK in _run(graph, options, tmp_path / graph.name, flags)
+
+
+@pytest.mark.parametrize("make", [digits, chained, paired, scaled, lines])
+def test_with_its_own_runtime_and_few_ways(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
+    graph = make()
+    flags = ["-Copt-level=0", "-Cdebug-assertions=off"]
+    assert _OK in _run(graph, Options(graph.name, "graphs.py"), tmp_path, flags)
 
 
 @pytest.mark.parametrize("profile", Profile)

@@ -246,6 +246,21 @@ def tiled() -> ir.Graph:
     return s.graph()
 
 
+def digits() -> ir.Graph:
+    """Returns a small network on images of one channel, whose layers take few ways of kernels."""
+    s = Sketch("digits")
+    none = ((0, 0), (0, 0))
+    x = s.input("x", (B, 9, 9, 1))
+    first = [x, s.weight(3, 3, 1, 16), s.weight(16)]
+    y = s.op(ir.Conv((1, 1), (1, 1), none, 1, ir.RELU), first, (B, 7, 7, 16))
+    y = s.op(ir.Conv((2, 2), (1, 1), none), [y, s.weight(3, 3, 16, 10)], (B, 3, 3, 10))
+    y = s.op(ir.Reshape(), [y], (B, 90))
+    y = s.op(ir.Dense(ir.RELU), [y, s.weight(90, 32), s.weight(32)], (B, 32))
+    y = s.op(ir.Dense(None), [y, s.weight(32, 10), s.weight(10)], (B, 10))
+    s.op(ir.Softmax(), [y], (B, 10))
+    return s.graph()
+
+
 def lines() -> ir.Graph:
     """Returns convolutions along lines whose filters are transformed for tiles."""
     s = Sketch("lines")

