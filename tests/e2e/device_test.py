@@ -17,6 +17,7 @@ from tests.e2e import child
 
 os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(child.library())
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TFP_NUM_THREADS", "4")
 
 import tensorflow as tf
 
@@ -123,6 +124,36 @@ def test_forwarding_writes_into_a_dying_input_and_into_no_other() -> None:
     np.testing.assert_array_equal(kept.numpy(), x + 1)
     np.testing.assert_array_equal(c.numpy(), -(np.maximum(x + 1, 0) * 2) - 3)
     np.testing.assert_array_equal(square.numpy(), x * x)
+
+
+SMALL: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "add": lambda x: x + 0.0,
+    "divide": lambda x: x / 0.5,
+    "exponential": lambda x: tf.exp(x - 90.0),
+    "logarithm": tf.math.log,
+    "logarithm of 16 bits": lambda x: tf.math.log(tf.cast(x, tf.bfloat16)),
+    "product": lambda x: x * 3.0,
+    "product with a logarithm": lambda x: tf.math.xlogy(tf.ones_like(x), x),
+    "remainder": lambda x: tf.math.floormod(x, 1.0),
+    "root": tf.sqrt,
+    "rounded": lambda x: tf.cast(tf.cast(x * 1e2, tf.float16), tf.float32) * 1e-2,
+    "sums of rows": lambda x: tf.reduce_sum(tf.reshape(x, [-1, 4]), 1),
+}
+"""Functions of numbers below 2^-126 that differ if those are taken as 0."""
+
+
+@pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
+@pytest.mark.parametrize("name", SMALL)
+def test_a_subnormal_number_is_the_same_for_every_thread(name: str, in_graph: bool) -> None:
+    """The process has threads that compute beside the caller; each has a part of the elements."""
+    compute = SMALL[name]
+    function = tf.function(compute, jit_compile=False) if in_graph else compute
+    for _ in range(3):
+        few, many = (
+            np.unique(on_device(lambda n=n: function(tf.fill([n], np.float32(1e-40)))).numpy())
+            for n in (4, 1 << 22)
+        )
+        assert few.tobytes() == many.tobytes(), (few, many)
 
 
 def test_random_numbers_equal_the_cpu_bit_by_bit() -> None:

@@ -312,3 +312,38 @@ def test_nothing_takes_no_time() -> None:
             reserve_space_3=none,
         )
         assert gradients[0].shape == x.shape
+
+
+NOTHING: dict[str, tuple[str, dict[str, Any]]] = {
+    "a cut by a vector": ("Split", {"axis": 0, "value": tf.zeros([0, 3]), "num_split": 3}),
+    "rows of no images": ("ResizeBilinear", {"images": tf.zeros([0, 2, 2, 1]), "size": [2, 2]}),
+    "a remainder of nothing": (
+        "FloorMod",
+        {"x": tf.zeros([0], tf.int64), "y": tf.zeros([1], tf.int64)},
+    ),
+    "a quotient of nothing": (
+        "FloorDiv",
+        {"x": tf.zeros([2, 0], tf.int64), "y": tf.zeros([], tf.int64)},
+    ),
+    "an axis of 41 bits": ("ArgMax", {"input": tf.eye(3), "dimension": tf.constant(-(2**40))}),
+    "an axis of 33 bits": ("ArgMin", {"input": tf.eye(3), "dimension": tf.constant(2**32 + 1)}),
+}
+"""Calls that TensorFlow's CPU computes without a look at all that they are given."""
+
+
+@pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_the_cpu_does_not_look_at_is_not_refused(name: str, in_graph: bool) -> None:
+    op, inputs = NOTHING[name]
+    tensors = {key: value for key, value in inputs.items() if isinstance(value, tf.Tensor)}
+    results = []
+    for device in DEVICES:
+
+        # What is known when a graph is made would be refused then.
+        def call(given: dict[str, tf.Tensor], device: str = device) -> Any:
+            with tf.device(device):
+                return getattr(raw, op)(**{**inputs, **given})
+
+        found = tf.function(call, jit_compile=False)(tensors) if in_graph else call(tensors)
+        results.append(tf.nest.map_structure(lambda each: each.numpy(), found))
+    tf.nest.map_structure(np.testing.assert_array_equal, *results)

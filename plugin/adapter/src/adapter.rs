@@ -27,6 +27,7 @@ use crate::profile::Profiled;
 use crate::reads::{self, Touched};
 use crate::served::find;
 use crate::slots::Slots;
+use crate::subnormal::flushed;
 use crate::views::{data_type, layout, read_spec, refused, view_all, writable};
 
 /// Inputs that may give their buffer to one output.
@@ -44,7 +45,8 @@ static SHARED: OnceLock<Shared> = OnceLock::new();
 
 fn shared(config: Option<&Config>) -> &'static Shared {
     SHARED.get_or_init(|| Shared {
-        pool: ThreadPool::new(config.map_or(1, |config| config.threads.get())),
+        // TensorFlow's threads, which call kernels, flush subnormal numbers: so do those that help.
+        pool: flushed(|| ThreadPool::new(config.map_or(1, |config| config.threads.get()))),
         fault: config.and_then(|config| config.fault.clone()),
     })
 }
@@ -167,6 +169,7 @@ impl Kernel for OpKernel {
         };
         match done {
             Err(error) if error.code() == Code::Unimplemented => self.elsewhere(context, error),
+            Err(error) if error.code() == Code::InvalidArgument => self.appeal(context, error),
             done => done,
         }
     }
@@ -191,6 +194,38 @@ impl OpKernel {
             return Err(error);
         }
         self.host.run(context)
+    }
+
+    /// A step that was refused. TensorFlow's kernel decides where it looks at less than this device's: at nothing
+    /// else if there are no elements, and at 32 bits of an integer.
+    #[cold]
+    fn appeal(&self, context: &mut Context<'_>, refusal: Error) -> Result<()> {
+        if self.def.op.starts_with("Tfp") || !Eager::is_available() {
+            return Err(refusal);
+        }
+        let inputs = (0..context.inputs()).map(|index| context.input(index).map(Some));
+        // One that has become an output is gone.
+        let Ok(inputs) = inputs.collect::<Result<Vec<_>>>() else {
+            return Err(refusal);
+        };
+        if !inputs.iter().flatten().any(is_seen_in_part) {
+            return Err(refusal);
+        }
+        let specs = inputs.iter().flatten().map(read_spec);
+        let specs = specs.collect::<Result<Vec<_>>>()?;
+        let Ok(plan) = self.plan(context, &inputs, &specs) else {
+            // No output is made yet.
+            drop(inputs);
+            return self.host.run(context);
+        };
+        let mut planned = plan.outputs.all().iter().flatten();
+        if planned.all(|output| output.spec.shape().contains(&0))
+            && let Ok(found) = self.host.outputs(context)
+            && found.iter().all(|output| output.elements() == 0)
+        {
+            return Ok(());
+        }
+        Err(refusal)
     }
 
     /// One step with `N` inputs.
@@ -437,6 +472,17 @@ impl OpKernel {
         }
         (self.def.run)(&mut call).map_err(refused)
     }
+}
+
+/// Whether TensorFlow's kernels may look at less than all of an input: it has no elements, or an integer of more
+/// than 32 bits.
+fn is_seen_in_part(input: &Tensor) -> bool {
+    if input.elements() == 0 {
+        return true;
+    }
+    let is_wide = |&number: &i64| i32::try_from(number).is_err();
+    input.data_type() == DataType::INT64
+        && input.as_slice().is_ok_and(|all| all.iter().any(is_wide))
 }
 
 /// What `TFP_FAULT` asks for.

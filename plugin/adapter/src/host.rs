@@ -64,6 +64,18 @@ impl HostOp {
     /// # Errors
     /// What TensorFlow says of the op, and where it does not export its eager runtime.
     pub fn run(&self, context: &mut Context<'_>) -> Result<()> {
+        let outputs = self.outputs(context)?;
+        for (index, output) in outputs.iter().enumerate() {
+            give(context, index, output)?;
+        }
+        Ok(())
+    }
+
+    /// As [`HostOp::run`], but the outputs of the step are left as they are.
+    ///
+    /// # Errors
+    /// As [`HostOp::run`].
+    pub fn outputs(&self, context: &Context<'_>) -> Result<Vec<Tensor>> {
         let eager = Eager::global()?;
         let inputs = (0..context.inputs())
             .map(|index| {
@@ -99,7 +111,7 @@ impl HostOp {
                 outputs.len()
             )));
         }
-        for (index, output) in outputs.into_iter().enumerate() {
+        let results = outputs.into_iter().map(|output| {
             let output = match &self.channels {
                 Some(channels) => channels.output(eager, output)?,
                 None => output,
@@ -107,13 +119,12 @@ impl HostOp {
             let result = output.to_tensor()?;
             match self.widened.filter(|_| self.rounded) {
                 Some(to) if result.data_type() == DataType::FLOAT => {
-                    let narrow = cast(eager, &output, DataType::FLOAT, to)?;
-                    give(context, index, &narrow.to_tensor()?)?;
+                    cast(eager, &output, DataType::FLOAT, to)?.to_tensor()
                 }
-                _ => give(context, index, &result)?,
+                _ => Ok(result),
             }
-        }
-        Ok(())
+        });
+        results.collect()
     }
 }
 

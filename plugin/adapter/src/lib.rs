@@ -23,6 +23,7 @@ pub mod profile;
 pub mod reads;
 mod served;
 mod slots;
+mod subnormal;
 mod views;
 
 pub use adapter::{OpKernel, configure, register};
