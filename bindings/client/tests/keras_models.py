@@ -374,6 +374,71 @@ def _each_step(r: Random) -> Case:
     return [(3, *shape)], layers
 
 
+def _range(r: Random, low: float, high: float) -> tuple[float, float]:
+    """A range of one number, from which a layer draws that number."""
+    value = round(float(r.uniform(low, high)), 3)
+    return value, value
+
+
+def _moved(r: Random) -> Any:
+    """A layer that moves pixels, always by as much."""
+    options = {
+        "fill_mode": _pick(r, "reflect", "wrap", "constant", "nearest"),
+        "interpolation": _pick(r, "nearest", "bilinear"),
+        "fill_value": round(float(r.normal()), 3),
+    }
+    both = _range(r, -0.4, 0.4), _range(r, -0.4, 0.4)
+    return _pick(
+        r,
+        k.RandomRotation(both[0], **options),
+        k.RandomZoom(both[0], _pick(r, None, both[1]), **options),
+        k.RandomTranslation(*both, **options),
+    )
+
+
+def _resized(r: Random, *methods: str) -> Any:
+    height, width = (int(size) for size in r.integers(3, 12, 2))
+    method = _pick(r, *methods)
+    fit: dict[str, Any] = _pick(
+        r, {}, {"crop_to_aspect_ratio": True}, {"pad_to_aspect_ratio": True, "fill_value": 0.5}
+    )
+    layer = k.Resizing(height, width, method, antialias=_flag(r), **fit)
+    return _pick(r, layer, layer, k.CenterCrop(height, width))
+
+
+def _learned_image(r: Random) -> Case:
+    """The gradient passes through a layer of images."""
+    methods = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5")
+    return [_shape(r, 2)], _moved(r) if _flag(r) else _resized(r, *methods)
+
+
+def _colored(r: Random) -> Any:
+    """A layer that changes colors, always by as much."""
+    part = _range(r, 0.1, 0.9)
+    values = (-1.5, 1.5)
+    return _pick(
+        r,
+        k.RandomBrightness(_range(r, -0.5, 0.5), value_range=values),
+        k.RandomContrast((-part[0], part[0]), value_range=values),
+    )
+
+
+def _image(name: str) -> Callable[[Random], Case]:
+    """Layers of images that no gradient passes through: they come first."""
+
+    def case(r: Random) -> Case:
+        rows, columns, _ = _shape(r, 2)
+        layer = {
+            "resized": lambda: _resized(r, "bilinear", "area"),
+            "moved": lambda: _moved(r),
+            "colored": lambda: _colored(r),
+        }[name]()
+        conv = k.Conv2D(2, 1)
+        return [(rows, columns, 3)], lambda x: conv(layer(x))
+
+    return case
+
+
 CASES: dict[str, Callable[[Random], Case]] = {
     **{
         name: _conv(name, dims)
@@ -421,6 +486,9 @@ CASES: dict[str, Callable[[Random], Case]] = {
     "shared": _shared,
     "each_step": _each_step,
     "each_step_again": _each_step,
+    "learned_image": _learned_image,
+    "learned_image_again": _learned_image,
+    **{f"image_{name}": _image(name) for name in ("resized", "moved", "colored")},
 }
 
 
@@ -433,7 +501,8 @@ def _file(model: keras.Model, folder: pathlib.Path) -> bytes:
 def _write(tensors: dict[str, Any], case: str, make: Case, r: Random, folder: pathlib.Path) -> None:
     shapes, layers = make
     inputs = [keras.Input(shape, name=f"in{index}") for index, shape in enumerate(shapes)]
-    before = [k.Dense(x.shape[-1])(x) for x in inputs]
+    is_first = case.partition("_")[2].startswith("image_")
+    before = inputs if is_first else [k.Dense(x.shape[-1])(x) for x in inputs]
     outputs = layers(*before)
     outputs = outputs if isinstance(outputs, list) else [outputs]
     model = keras.Model(inputs, outputs)

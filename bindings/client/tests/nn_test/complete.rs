@@ -30,6 +30,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "SpatialDropout",
         "draws at random: functional.rs has its moments",
     ),
+    ("RandomCrop", "draws at random: images.rs has its parts"),
+    ("RandomFlip", "draws at random: images.rs has its sides"),
     (
         "LstmBias",
         "the bias of the case lstm of training.rs, whose gate begins open",
@@ -72,6 +74,11 @@ fn implementors(folder: &str, name: &str) -> BTreeSet<String> {
     let begin = format!("impl {name} for ");
     for entry in fs::read_dir(sources().join(folder)).expect("a folder of sources") {
         let path = entry.expect("a file").path();
+        if path.is_dir() {
+            let inner = path.strip_prefix(sources()).expect("a folder inside");
+            found.extend(implementors(&inner.to_string_lossy(), name));
+            continue;
+        }
         let text = fs::read_to_string(&path).expect("a source file");
         found.extend(
             text.lines()

@@ -34,6 +34,13 @@ pub const COMPARED: &[(&str, &str)] = &[
     ("UnitNorm", "normalization"),
     ("UpSampling", "bilinear"),
     ("ZeroPadding", "shaped"),
+    ("CenterCrop", "image_resized"),
+    ("RandomBrightness", "image_colored"),
+    ("RandomContrast", "image_colored"),
+    ("RandomRotation", "image_moved"),
+    ("RandomTranslation", "image_moved"),
+    ("RandomZoom", "image_moved"),
+    ("Resizing", "image_resized"),
 ];
 
 /// The cases of `keras_models.py`.

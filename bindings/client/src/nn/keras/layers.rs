@@ -1,5 +1,6 @@
 //! The layers of Keras, by class.
 
+mod image;
 mod window;
 
 use tfp_core::{Error, Result};
@@ -367,7 +368,8 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
             })
         }
         "Bidirectional" => bidirectional(config),
-        _ => Err(Error::argument("the class is not known")),
+        _ => image::describe(class, config)
+            .unwrap_or_else(|| Err(Error::argument("the class is not known"))),
     }
 }
 

@@ -14,6 +14,7 @@ mod core;
 mod depth;
 pub(crate) mod described;
 mod function;
+mod image;
 mod initialized;
 mod merge;
 mod model;
@@ -50,6 +51,10 @@ pub use self::conv3d::{Conv3d, Conv3dTranspose};
 pub use self::core::{Dense, Dropout, EinsumDense, Embedding, Flatten, Reshape};
 pub use self::described::KerasLayer;
 pub use self::function::Function;
+pub use self::image::{
+    AspectRatio, CenterCrop, Fill, Flip, RandomBrightness, RandomContrast, RandomCrop, RandomFlip,
+    RandomRotation, RandomTranslation, RandomZoom, ResizeMethod, Resizing,
+};
 pub use self::initialized::Initialized;
 pub use self::merge::{Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract};
 pub use self::model::{Model, Port};

@@ -1,0 +1,186 @@
+//! Layers of images that draw at random: `keras.rs` compares those that draw from one number.
+
+use tfp::nn::Weights;
+use tfp::nn::layer::{
+    CenterCrop, Flip, Layer, Pass, RandomBrightness, RandomContrast, RandomCrop, RandomFlip,
+    RandomRotation, RandomTranslation, RandomZoom, Sequential,
+};
+use tfp::{AnyValue, Context, EagerContext, Mode, Result, Tensor};
+
+const ROWS: usize = 6;
+const COLUMNS: usize = 7;
+const SAMPLES: usize = 24;
+/// The elements of an image.
+const SIZE: usize = ROWS * COLUMNS * 3;
+const DIMS: [i64; 4] = [SAMPLES as i64, ROWS as i64, COLUMNS as i64, 3];
+
+/// One image for each sample, whose values differ from each other.
+fn image() -> Vec<f32> {
+    (0..SIZE).map(|at| (at * 37 % 127) as f32 * 2.0).collect()
+}
+
+/// What a layer makes of the image in each sample: at a step of training, or otherwise.
+fn run(layer: &dyn Layer, step: Option<i64>) -> Result<(Vec<i64>, Vec<f32>)> {
+    let eager = EagerContext::new()?;
+    let built = layer.build(&Weights::new(&eager, 1), &DIMS[1..])?;
+    let cx = eager.any();
+    let x = cx.constant(&Tensor::from_vec(image().repeat(SAMPLES), &DIMS)?)?;
+    let pass = match step {
+        Some(step) => Pass::training(&cx).at_step(cx.constant(&Tensor::scalar(step)?)?),
+        None => Pass::inference(&cx),
+    };
+    let AnyValue::Handle(y) = (built.forward)(&pass, &x)? else {
+        panic!("a value of an eager context");
+    };
+    let y = y.to_tensor()?;
+    Ok((y.dims().to_vec(), y.to_vec()?))
+}
+
+fn random() -> Vec<Box<dyn Layer>> {
+    vec![
+        Box::new(RandomFlip::default()),
+        Box::new(RandomRotation::new(0.2)),
+        Box::new(RandomTranslation::new(0.3, 0.4)),
+        Box::new(RandomZoom::new(0.4)),
+        Box::new(RandomZoom {
+            width: Some((-0.5, 0.5)),
+            ..RandomZoom::new(0.0)
+        }),
+        Box::new(RandomBrightness::new(0.3)),
+        Box::new(RandomContrast::new(0.8)),
+    ]
+}
+
+#[test]
+fn samples_and_steps_have_draws_of_their_own() -> Result<()> {
+    for layer in random() {
+        let name = layer.kind();
+        let (dims, first) = run(&layer, Some(1))?;
+        assert_eq!(dims, DIMS, "{name}");
+        assert!(first.iter().all(|value| value.is_finite()), "{name}");
+        let other = first.chunks(SIZE).any(|sample| sample != &first[..SIZE]);
+        assert!(other, "{name}: all samples are equal");
+        assert_eq!(run(&layer, Some(1))?.1, first, "{name}: the step decides");
+        assert_ne!(run(&layer, Some(2))?.1, first, "{name}: steps differ");
+        assert_eq!(run(&layer, None)?.1, image().repeat(SAMPLES), "{name}");
+    }
+    Ok(())
+}
+
+/// The image with some of its sides changed.
+fn flipped(rows: bool, columns: bool) -> Vec<f32> {
+    let image = image();
+    let mut found = Vec::new();
+    for row in 0..ROWS {
+        for column in 0..COLUMNS {
+            let row = if rows { ROWS - 1 - row } else { row };
+            let column = if columns {
+                COLUMNS - 1 - column
+            } else {
+                column
+            };
+            let at = (row * COLUMNS + column) * 3;
+            found.extend(&image[at..at + 3]);
+        }
+    }
+    found
+}
+
+#[test]
+fn half_of_the_samples_are_flipped() -> Result<()> {
+    for (mode, other) in [
+        (Flip::Horizontal, flipped(false, true)),
+        (Flip::Vertical, flipped(true, false)),
+        (Flip::Both, flipped(true, true)),
+    ] {
+        let mut count = 0;
+        for step in 0..4 {
+            for sample in run(&RandomFlip { mode }, Some(step))?.1.chunks(SIZE) {
+                let is_flipped = sample == other;
+                assert!(is_flipped || sample == image());
+                count += usize::from(is_flipped);
+            }
+        }
+        assert!((24..72).contains(&count), "{count} of 96");
+    }
+    Ok(())
+}
+
+/// A part of the image from a place.
+fn part(top: usize, left: usize, rows: usize, columns: usize) -> Vec<f32> {
+    let image = image();
+    let mut found = Vec::new();
+    for row in top..top + rows {
+        let at = (row * COLUMNS + left) * 3;
+        found.extend(&image[at..at + columns * 3]);
+    }
+    found
+}
+
+#[test]
+fn crops_are_parts_at_places_of_the_step() -> Result<()> {
+    let layer = RandomCrop {
+        height: 4,
+        width: 3,
+    };
+    let mut places = Vec::new();
+    for step in 0..40 {
+        let (dims, found) = run(&layer, Some(step))?;
+        assert_eq!(dims, [DIMS[0], 4, 3, 3]);
+        let every = (0..3).flat_map(|top| (0..5).map(move |left| (top, left)));
+        let place = every.into_iter().find(|&(top, left)| {
+            let part = part(top, left, 4, 3);
+            found.chunks(part.len()).all(|sample| sample == part)
+        });
+        places.push(place.expect("a part of the image"));
+    }
+    places.sort_unstable();
+    places.dedup();
+    // Both ends are among them.
+    assert!(places.len() > 8, "{places:?}");
+    assert_eq!(places.iter().map(|place| place.0).max(), Some(2));
+    assert_eq!(places.iter().map(|place| place.1).max(), Some(4));
+    // As in Keras 3.15: the whole image.
+    assert_eq!(run(&layer, None)?, (DIMS.to_vec(), image().repeat(SAMPLES)));
+    let middle = CenterCrop {
+        height: 4,
+        width: 3,
+    };
+    assert_eq!(run(&middle, None)?.1, part(1, 2, 4, 3).repeat(SAMPLES));
+    Ok(())
+}
+
+#[test]
+fn images_and_numbers_that_do_not_fit_are_errors() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let weights = Weights::new(&eager, 1);
+    let fails = |input: &[i64], layer: &dyn Layer, expected: &str| {
+        let error = Sequential::new(&weights, input, &[layer]);
+        let error = error.map(|_| ()).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let rotation = RandomRotation::new(0.1);
+    fails(
+        &[6, 3],
+        &rotation,
+        "RandomRotation takes rows, columns and channels",
+    );
+    let reversed = RandomRotation {
+        factor: (0.2, 0.1),
+        ..rotation
+    };
+    fails(&[6, 6, 3], &reversed, "the factor from 0.2 to 0.1");
+    fails(
+        &[6, 6, 3],
+        &RandomRotation::new(f32::NAN),
+        "from NaN to NaN",
+    );
+    let crop = CenterCrop {
+        height: 0,
+        width: 3,
+    };
+    fails(&[6, 6, 3], &crop, "sizes [0, 3]");
+    let crop = CenterCrop { height: 3, ..crop };
+    fails(&[-1, 6, 3], &crop, "known sizes of images [-1, 6]");
+    Ok(())
+}
