@@ -412,31 +412,69 @@ def _learned_image(r: Random) -> Case:
     return [_shape(r, 2)], _moved(r) if _flag(r) else _resized(r, *methods)
 
 
-def _colored(r: Random) -> Any:
-    """A layer that changes colors, always by as much."""
-    part = _range(r, 0.1, 0.9)
-    values = (-1.5, 1.5)
-    return _pick(
-        r,
-        k.RandomBrightness(_range(r, -0.5, 0.5), value_range=values),
-        k.RandomContrast((-part[0], part[0]), value_range=values),
-    )
+def _together(layers: list[Any]) -> Callable[[Any], Any]:
+    """All of some layers, and one with weights."""
+    join, conv = k.Concatenate(), k.Conv2D(2, 1)
+    return lambda x: conv(join([layer(x) for layer in layers]))
 
 
-def _image(name: str) -> Callable[[Random], Case]:
-    """Layers of images that no gradient passes through: they come first."""
+def _image_resized(r: Random) -> Case:
+    rows, columns, _ = _shape(r, 2)
+    height, width = (int(size) for size in r.integers(3, 12, 2))
+    fits: list[dict[str, Any]] = [
+        {"crop_to_aspect_ratio": True},
+        {"pad_to_aspect_ratio": True, "fill_value": 0.5},
+        {},
+    ]
+    methods = [str(one) for one in r.permutation(["area", "bilinear", "bicubic", "lanczos5"])]
+    layers = [
+        k.Resizing(height, width, method, antialias=_flag(r), **fit)
+        for method, fit in zip(methods[:3], fits, strict=True)
+    ]
+    return [(rows, columns, 3)], _together([*layers, k.CenterCrop(height, width)])
 
-    def case(r: Random) -> Case:
-        rows, columns, _ = _shape(r, 2)
-        layer = {
-            "resized": lambda: _resized(r, "bilinear", "area"),
-            "moved": lambda: _moved(r),
-            "colored": lambda: _colored(r),
-        }[name]()
-        conv = k.Conv2D(2, 1)
-        return [(rows, columns, 3)], lambda x: conv(layer(x))
 
-    return case
+def _image_moved(r: Random) -> Case:
+    rows, columns, _ = _shape(r, 2)
+    still = k.RandomPerspective((1.0, 1.0), scale=0.0, interpolation=_pick(r, "nearest", "bilinear"))
+    return [(rows, columns, 3)], _together([*(_moved(r) for _ in range(3)), still])
+
+
+def _image_colored(r: Random) -> Case:
+    """What changes colors, always by as much, of inputs that are in the range."""
+    rows, columns, _ = _shape(r, 2)
+    values = (-8.0, 8.0)
+
+    def part() -> tuple[float, float]:
+        return _range(r, 0.1, 0.9)
+
+    bits = int(r.integers(1, 9))
+    less = part()[0]
+    layers = [
+        k.AutoContrast(values),
+        k.Equalization(values, bins=_pick(r, 256, 20)),
+        k.RandomBrightness(_range(r, -0.5, 0.5), value_range=(-1.5, 1.5)),
+        k.RandomColorDegeneration(part(), value_range=values),
+        k.RandomColorJitter(
+            values,
+            brightness_factor=_range(r, -0.1, 0.1),
+            contrast_factor=_pick(r, None, (-less, less)),
+            saturation_factor=_pick(r, None, part()),
+            hue_factor=_pick(r, None, (1.0, 1.0)),
+        ),
+        k.RandomContrast((-less, less), value_range=(-1.5, 1.5)),
+        k.RandomErasing((1.0, 1.0), (1.0, 1.0), _pick(r, 0.5, [0.5, -9.0, 2.0]), values),
+        k.RandomGaussianBlur((1.0, 1.0), _pick(r, 3, (3, 5)), part(), values),
+        k.RandomGrayscale(1.0),
+        # Half of the circle in either direction.
+        k.RandomHue((1.0, 1.0), values),
+        k.RandomInvert((1.0, 1.0), values),
+        k.RandomPosterization((bits, bits), values),
+        k.RandomSaturation(part(), values),
+        k.RandomSharpness(part(), values),
+        k.Solarization(0.0, 0.0, values),
+    ]
+    return [(rows, columns, 3)], _together(layers)
 
 
 CASES: dict[str, Callable[[Random], Case]] = {
@@ -488,7 +526,10 @@ CASES: dict[str, Callable[[Random], Case]] = {
     "each_step_again": _each_step,
     "learned_image": _learned_image,
     "learned_image_again": _learned_image,
-    **{f"image_{name}": _image(name) for name in ("resized", "moved", "colored")},
+    # No gradient passes through layers of these names: they come first.
+    "image_resized": _image_resized,
+    "image_moved": _image_moved,
+    "image_colored": _image_colored,
 }
 
 

@@ -2,15 +2,18 @@
 
 use tfp::nn::functional::{ConvOptions, Padding, Pool};
 use tfp::nn::layer::{
-    ActivityPenalty, Add, AlphaDropout, AspectRatio, Attention, Average, BatchNorm, Bidirectional,
-    CenterCrop, Concatenate, Conv, Conv3d, Conv3dTranspose, ConvLstm, ConvTranspose, Cropping,
-    Dense, DepthwiseConv1d, DepthwiseConv2d, Dot, Dropout, EinsumDense, Embedding, Fill, Flatten,
-    Flip, GaussianDropout, GaussianNoise, GlobalPool, GroupNorm, GroupedQueryAttention, Identity,
-    Interpolation, Layer, LayerNorm, Masking, Maximum, Merge, Minimum, MultiHeadAttention,
-    Multiply, Node, PRelu, Permute, Pooling, Pooling3d, RandomBrightness, RandomContrast,
-    RandomCrop, RandomFlip, RandomRotation, RandomTranslation, RandomZoom, Recurrent, Relu,
-    RepeatVector, Reshape, ResizeMethod, Resizing, RmsNorm, RnnKind, Scaling, Score, SeparableConv,
-    Sequential, SharedLayer, Softmax, SpatialDropout, StackedRnn, Subtract, TimeDistributed,
+    ActivityPenalty, Add, AlphaDropout, AspectRatio, Attention, AutoContrast, Average, BatchNorm,
+    Bidirectional, CenterCrop, Concatenate, Conv, Conv3d, Conv3dTranspose, ConvLstm, ConvTranspose,
+    Cropping, Dense, DepthwiseConv1d, DepthwiseConv2d, Dot, Dropout, EinsumDense, Embedding,
+    Equalization, Fill, Flatten, Flip, GaussianDropout, GaussianNoise, GlobalPool, GroupNorm,
+    GroupedQueryAttention, Identity, Interpolation, Layer, LayerNorm, Masking, Maximum, Merge,
+    Minimum, MultiHeadAttention, Multiply, Node, PRelu, Permute, Pooling, Pooling3d,
+    RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop,
+    RandomErasing, RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert,
+    RandomPerspective, RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness,
+    RandomShear, RandomTranslation, RandomZoom, Recurrent, Relu, RepeatVector, Reshape,
+    ResizeMethod, Resizing, RmsNorm, RnnKind, Scaling, Score, SeparableConv, Sequential,
+    SharedLayer, Softmax, Solarization, SpatialDropout, StackedRnn, Subtract, TimeDistributed,
     UnitNorm, UpSampling, ZeroPadding,
 };
 use tfp::nn::{Activation, Constraint, Initializer, Model, Regularizer, Weights};
@@ -524,6 +527,30 @@ fn images(weights: &Weights) -> Result<Model> {
             &RandomBrightness::new(0.1),
             &RandomContrast {
                 factor: (0.25, 0.5),
+                values: (-1.0, 1.0),
+            },
+            &RandomShear::new(0.25, 0.5),
+            &RandomPerspective::new(0.5, 0.25),
+            &RandomColorDegeneration::new(0.5),
+            &RandomColorJitter {
+                hue: Some((0.25, 0.5)),
+                ..RandomColorJitter::default()
+            },
+            &RandomErasing {
+                fill: Some(vec![0.5, 1.0, 2.0]),
+                ..RandomErasing::new(0.5)
+            },
+            &RandomErasing::new(0.25),
+            &RandomGaussianBlur::new(0.5),
+            &RandomGrayscale { factor: 0.5 },
+            &RandomHue::new(0.25),
+            &RandomInvert::new(0.25),
+            &RandomPosterization::new(4),
+            &RandomSaturation::new(0.5),
+            &RandomSharpness::new(0.5),
+            &Solarization::new(0.25, 0.5),
+            &Equalization::default(),
+            &AutoContrast {
                 values: (-1.0, 1.0),
             },
             &Conv::new(2, 3),

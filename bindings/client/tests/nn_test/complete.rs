@@ -32,6 +32,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("RandomCrop", "draws at random: images.rs has its parts"),
     ("RandomFlip", "draws at random: images.rs has its sides"),
+    ("RandomShear", "draws at random: images.rs has its rows"),
     (
         "LstmBias",
         "the bias of the case lstm of training.rs, whose gate begins open",

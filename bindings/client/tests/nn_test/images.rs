@@ -2,8 +2,11 @@
 
 use tfp::nn::Weights;
 use tfp::nn::layer::{
-    CenterCrop, Flip, Layer, Pass, RandomBrightness, RandomContrast, RandomCrop, RandomFlip,
-    RandomRotation, RandomTranslation, RandomZoom, Sequential,
+    CenterCrop, Equalization, Fill, Flip, Layer, Pass, RandomBrightness, RandomColorDegeneration,
+    RandomColorJitter, RandomContrast, RandomCrop, RandomErasing, RandomFlip, RandomGaussianBlur,
+    RandomGrayscale, RandomHue, RandomInvert, RandomPerspective, RandomPosterization,
+    RandomRotation, RandomSaturation, RandomSharpness, RandomShear, RandomTranslation, RandomZoom,
+    Sequential, Solarization,
 };
 use tfp::{AnyValue, Context, EagerContext, Mode, Result, Tensor};
 
@@ -48,6 +51,23 @@ fn random() -> Vec<Box<dyn Layer>> {
         }),
         Box::new(RandomBrightness::new(0.3)),
         Box::new(RandomContrast::new(0.8)),
+        Box::new(RandomColorDegeneration::new(0.8)),
+        Box::new(RandomColorJitter {
+            brightness: Some((-0.1, 0.1)),
+            hue: Some((0.0, 1.0)),
+            ..RandomColorJitter::default()
+        }),
+        Box::new(RandomErasing::new(1.0)),
+        Box::new(RandomGaussianBlur::new(1.0)),
+        Box::new(RandomGrayscale { factor: 0.5 }),
+        Box::new(RandomHue::new(0.5)),
+        Box::new(RandomInvert::new(1.0)),
+        Box::new(RandomPerspective::new(1.0, 0.5)),
+        Box::new(RandomPosterization::new(8)),
+        Box::new(RandomSaturation::new(0.6)),
+        Box::new(RandomSharpness::new(1.0)),
+        Box::new(RandomShear::new(0.3, 0.4)),
+        Box::new(Solarization::new(0.3, 0.8)),
     ]
 }
 
@@ -150,6 +170,94 @@ fn crops_are_parts_at_places_of_the_step() -> Result<()> {
     Ok(())
 }
 
+/// A place of the result, (x, y), is (x + 0.5 y, y) of the image, or (x - 0.5 y, y).
+#[test]
+fn shears_move_rows_in_either_direction() -> Result<()> {
+    let layer = RandomShear {
+        x: (0.5, 0.5),
+        fill: Fill::Constant(-1.0),
+        ..RandomShear::new(0.0, 0.0)
+    };
+    let (image, mut sides) = (image(), [0, 0]);
+    for sample in run(&layer, Some(1))?.1.chunks(SIZE) {
+        assert_eq!(sample[..COLUMNS * 3], image[..COLUMNS * 3], "the first row");
+        // The third row, by one column: what comes in from outside is the fill.
+        let row = 2 * COLUMNS * 3..3 * COLUMNS * 3;
+        let (found, before) = (&sample[row.clone()], &image[row]);
+        let last = (COLUMNS - 1) * 3;
+        let is_left = found[..last] == before[3..] && found[last..] == [-1.0; 3];
+        let is_right = found[3..] == before[..last] && found[..3] == [-1.0; 3];
+        assert!(is_left != is_right, "{found:?}");
+        sides[usize::from(is_left)] += 1;
+    }
+    assert!(sides.iter().all(|&count| count > 4), "{sides:?}");
+    Ok(())
+}
+
+#[test]
+fn what_is_erased_is_one_rectangle() -> Result<()> {
+    let layer = RandomErasing {
+        fill: Some(vec![1.0, 3.0, 5.0]),
+        scale: (0.1, 0.4),
+        factor: (0.5, 0.5),
+        ..RandomErasing::new(1.0)
+    };
+    let (image, mut erased) = (image(), 0);
+    for sample in run(&layer, Some(1))?.1.chunks(SIZE) {
+        let (mut rows, mut columns, mut count) = (Vec::new(), Vec::new(), 0);
+        for (at, (found, before)) in sample.chunks(3).zip(image.chunks(3)).enumerate() {
+            if found != before {
+                assert_eq!(found, [1.0, 3.0, 5.0]);
+                rows.push(at / COLUMNS);
+                columns.push(at % COLUMNS);
+                count += 1;
+            }
+        }
+        for places in [&mut rows, &mut columns] {
+            places.sort_unstable();
+            places.dedup();
+            assert!(places.windows(2).all(|two| two[0] + 1 == two[1]));
+        }
+        assert_eq!(rows.len() * columns.len(), count);
+        erased += usize::from(count > 0);
+    }
+    assert!((4..21).contains(&erased), "{erased} of {SAMPLES}");
+    Ok(())
+}
+
+/// The top left corner stays, and the others come from their old places.
+#[test]
+fn perspectives_keep_one_corner() -> Result<()> {
+    let layer = RandomPerspective {
+        factor: (1.0, 1.0),
+        ..RandomPerspective::new(1.0, 0.8)
+    };
+    let image = image();
+    for sample in run(&layer, Some(1))?.1.chunks(SIZE) {
+        let near = |(found, expected): (&f32, &f32)| (found - expected).abs() < 0.01;
+        assert!(
+            sample[..3].iter().zip(&image[..3]).all(near),
+            "{:?}",
+            &sample[..3]
+        );
+    }
+    Ok(())
+}
+
+/// A channel of one value has nothing to make equal.
+#[test]
+fn flat_channels_stay() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let built = Equalization::default().build(&Weights::new(&eager, 1), &[2, 2, 1])?;
+    let cx = eager.any();
+    let x = cx.constant(&Tensor::from_vec(vec![7.0_f32; 8], &[2, 2, 2, 1])?)?;
+    let AnyValue::Handle(y) = (built.forward)(&Pass::training(&cx), &x)? else {
+        panic!("a value of an eager context");
+    };
+    assert_eq!(y.to_tensor()?.to_vec::<f32>()?, [7.0; 8]);
+    Ok(())
+}
+
 #[test]
 fn images_and_numbers_that_do_not_fit_are_errors() -> Result<()> {
     let eager = EagerContext::new()?;
@@ -181,6 +289,18 @@ fn images_and_numbers_that_do_not_fit_are_errors() -> Result<()> {
     };
     fails(&[6, 6, 3], &crop, "sizes [0, 3]");
     let crop = CenterCrop { height: 3, ..crop };
+    fails(&[6, 6, 4], &RandomHue::new(0.5), "3 colors");
+    fails(&[6, 6, 3], &RandomPosterization::new(9), "(1, 9) bits");
+    fails(
+        &[6, 6, 3],
+        &RandomPerspective::new(0.5, 2.0),
+        "the scale is 2",
+    );
+    let blur = RandomGaussianBlur {
+        size: (3, 4),
+        ..RandomGaussianBlur::new(1.0)
+    };
+    fails(&[6, 6, 3], &blur, "a window of 3 by 4");
     fails(&[-1, 6, 3], &crop, "known sizes of images [-1, 6]");
     Ok(())
 }

@@ -52,8 +52,11 @@ pub use self::core::{Dense, Dropout, EinsumDense, Embedding, Flatten, Reshape};
 pub use self::described::KerasLayer;
 pub use self::function::Function;
 pub use self::image::{
-    AspectRatio, CenterCrop, Fill, Flip, RandomBrightness, RandomContrast, RandomCrop, RandomFlip,
-    RandomRotation, RandomTranslation, RandomZoom, ResizeMethod, Resizing,
+    AspectRatio, AutoContrast, CenterCrop, Equalization, Fill, Flip, RandomBrightness,
+    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomErasing,
+    RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
+    RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
+    RandomTranslation, RandomZoom, ResizeMethod, Resizing, Solarization,
 };
 pub use self::initialized::Initialized;
 pub use self::merge::{Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract};

@@ -6,8 +6,11 @@ use crate::formats::json::Json;
 use crate::nn::keras::config::Config;
 use crate::nn::keras::described::Described;
 use crate::nn::layer::{
-    AspectRatio, CenterCrop, Fill, Flip, Interpolation, RandomBrightness, RandomContrast,
-    RandomCrop, RandomFlip, RandomRotation, RandomTranslation, RandomZoom, ResizeMethod, Resizing,
+    AspectRatio, AutoContrast, CenterCrop, Equalization, Fill, Flip, Interpolation,
+    RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop,
+    RandomErasing, RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert,
+    RandomPerspective, RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness,
+    RandomShear, RandomTranslation, RandomZoom, ResizeMethod, Resizing, Solarization,
 };
 
 /// Describes a layer of images, if the class is one.
@@ -16,7 +19,25 @@ pub(super) fn describe(class: &str, config: Config<'_>) -> Option<Result<Describ
         "CenterCrop" | "RandomCrop" | "Resizing" => sized(class, config),
         "RandomFlip" => flip(config),
         "RandomRotation" | "RandomTranslation" | "RandomZoom" => moved(class, config),
-        "RandomBrightness" | "RandomContrast" => colored(class, config),
+        "RandomShear" => shear(config),
+        "RandomPerspective" => perspective(config),
+        "RandomColorJitter" => jitter(config),
+        "RandomGrayscale" => config
+            .float("factor")
+            .and_then(|factor| Described::plain(RandomGrayscale { factor })),
+        "RandomErasing" => erasing(config),
+        "RandomGaussianBlur" => blur(config),
+        "AutoContrast"
+        | "Equalization"
+        | "RandomBrightness"
+        | "RandomColorDegeneration"
+        | "RandomContrast"
+        | "RandomHue"
+        | "RandomInvert"
+        | "RandomPosterization"
+        | "RandomSaturation"
+        | "RandomSharpness"
+        | "Solarization" => colored(class, config),
         _ => return None,
     };
     Some(config.channels_last().and(found))
@@ -145,15 +166,112 @@ fn moved(class: &str, config: Config<'_>) -> Result<Described> {
     }
 }
 
+fn shear(config: Config<'_>) -> Result<Described> {
+    Described::plain(RandomShear {
+        x: bounds(config, "x_factor", around_zero)?,
+        y: bounds(config, "y_factor", around_zero)?,
+        fill: fill(config)?,
+        interpolation: interpolation(config)?,
+    })
+}
+
+fn perspective(config: Config<'_>) -> Result<Described> {
+    Described::plain(RandomPerspective {
+        factor: bounds(config, "factor", from_zero)?,
+        scale: config.float("scale")?,
+        fill: config.float_or_zero("fill_value")?,
+        interpolation: interpolation(config)?,
+    })
+}
+
+fn jitter(config: Config<'_>) -> Result<Described> {
+    let factor = |key: &str, of: fn(f32) -> (f32, f32)| match config.has(key) {
+        true => bounds(config, key, of).map(Some),
+        false => Ok(None),
+    };
+    Described::plain(RandomColorJitter {
+        brightness: factor("brightness_factor", around_zero)?,
+        contrast: factor("contrast_factor", from_zero)?,
+        saturation: factor("saturation_factor", around_zero)?,
+        hue: factor("hue_factor", from_zero)?,
+        values: values(config)?,
+    })
+}
+
+fn erasing(config: Config<'_>) -> Result<Described> {
+    let fill = match config.0.get("fill_value") {
+        None => None,
+        Some(Json::List(list)) => {
+            let numbers = list.iter().map(Json::number);
+            let found: Option<Vec<f32>> = numbers.map(|one| Some(one? as f32)).collect();
+            Some(found.ok_or_else(|| Error::argument("'fill_value' is not numbers"))?)
+        }
+        Some(_) => Some(vec![config.float("fill_value")?]),
+    };
+    Described::plain(RandomErasing {
+        factor: bounds(config, "factor", from_zero)?,
+        scale: bounds(config, "scale", from_zero)?,
+        fill,
+        values: values(config)?,
+    })
+}
+
+fn blur(config: Config<'_>) -> Result<Described> {
+    let size = config.sizes("kernel_size", 2)?;
+    Described::plain(RandomGaussianBlur {
+        factor: bounds(config, "factor", from_zero)?,
+        size: (size[0], size[1]),
+        sigma: bounds(config, "sigma", from_zero)?,
+        values: values(config)?,
+    })
+}
+
 fn colored(class: &str, config: Config<'_>) -> Result<Described> {
     let values = values(config)?;
+    let factor = |of: fn(f32) -> (f32, f32)| bounds(config, "factor", of);
     match class {
-        "RandomBrightness" => Described::plain(RandomBrightness {
-            factor: bounds(config, "factor", around_zero)?,
+        "AutoContrast" => Described::plain(AutoContrast { values }),
+        "Equalization" => Described::plain(Equalization {
+            bins: config.integer("bins")?,
             values,
         }),
-        _ => Described::plain(RandomContrast {
-            factor: bounds(config, "factor", from_zero)?,
+        "RandomBrightness" => Described::plain(RandomBrightness {
+            factor: factor(around_zero)?,
+            values,
+        }),
+        "RandomColorDegeneration" => Described::plain(RandomColorDegeneration {
+            factor: factor(around_zero)?,
+            values,
+        }),
+        "RandomContrast" => Described::plain(RandomContrast {
+            factor: factor(from_zero)?,
+            values,
+        }),
+        "RandomHue" => Described::plain(RandomHue {
+            factor: factor(from_zero)?,
+            values,
+        }),
+        "RandomInvert" => Described::plain(RandomInvert {
+            factor: factor(from_zero)?,
+            values,
+        }),
+        "RandomPosterization" => {
+            let (least, most) = factor(|most| (1.0, most))?;
+            // What is not a number of bits, the layer refuses.
+            let bits = (least as u8, most as u8);
+            Described::plain(RandomPosterization { bits, values })
+        }
+        "RandomSaturation" => Described::plain(RandomSaturation {
+            factor: factor(around_zero)?,
+            values,
+        }),
+        "RandomSharpness" => Described::plain(RandomSharpness {
+            factor: factor(from_zero)?,
+            values,
+        }),
+        _ => Described::plain(Solarization {
+            addition: bounds(config, "addition_factor", from_zero)?,
+            threshold: bounds(config, "threshold_factor", from_zero)?,
             values,
         }),
     }

@@ -338,3 +338,66 @@ impl Layer for RandomTranslation {
         })
     }
 }
+
+/// Slants each sample while training, from its top left corner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RandomShear {
+    /// How many columns a row is moved by, for each row that it is below the first one. The sign is
+    /// drawn, one for both directions.
+    pub x: (f32, f32),
+    /// How many rows a column is moved by, for each column.
+    pub y: (f32, f32),
+    /// What is beyond the edges.
+    pub fill: Fill,
+    /// How pixels are made.
+    pub interpolation: Interpolation,
+}
+
+impl RandomShear {
+    /// By up to so much in both directions.
+    #[must_use]
+    pub fn new(x: f32, y: f32) -> Self {
+        Self {
+            x: (-x, x),
+            y: (-y, y),
+            fill: Fill::Reflect,
+            interpolation: Interpolation::Bilinear,
+        }
+    }
+}
+
+impl Layer for RandomShear {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        // Keras takes no negative factor but in place of one that is as large.
+        let factor = |(low, high): (f32, f32)| match low == -high {
+            true => high.into(),
+            false => pair((low, high)),
+        };
+        let layer = KerasLayer::new("RandomShear")
+            .set("x_factor", factor(self.x))
+            .set("y_factor", factor(self.y));
+        Ok(described(layer, self.fill, self.interpolation))
+    }
+
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let layer = *self;
+        check_bounds("RandomShear", "x", layer.x)?;
+        check_bounds("RandomShear", "y", layer.y)?;
+        let seeds = [0; 3].map(|_| weights.next_seed());
+        let shape = input.to_vec();
+        augment("RandomShear", input, move |pass, x| {
+            let cx = pass.context();
+            let side = per_sample(pass, x, &[], seeds[0], (0.0, 1.0))?;
+            let is_other = ops::greater(cx, &side, 0.5)?;
+            let shear = |seed: u32, bounds: (f32, f32)| -> Result<AnyValue> {
+                let factor = per_sample(pass, x, &[], seed, bounds)?;
+                ops::select_v2(cx, &is_other, ops::neg(cx, &factor)?, &factor)
+            };
+            let (down, across) = (shear(seeds[1], layer.y)?, shear(seeds[2], layer.x)?);
+            let (zero, one) = (ops::zeros_like(cx, &down)?, ops::ones_like(cx, &down)?);
+            let matrix = affine(cx, [&one, &across, &zero], [&down, &one, &zero])?;
+            let sizes = Sizes::of(cx, x, &shape)?;
+            transformed(cx, x, &matrix, &sizes, layer.fill, layer.interpolation)
+        })
+    }
+}

@@ -5,8 +5,11 @@
 //! sample has draws of its own, and each step has others.
 
 mod color;
+mod filter;
 mod geometry;
+mod perspective;
 mod resize;
+mod tone;
 
 use tfp_core::{Context, DataType, Element, Error, Result, Tensor};
 
@@ -17,9 +20,17 @@ use crate::context::value::AnyValue;
 use crate::formats::json::Json;
 use crate::ops;
 
-pub use self::color::{RandomBrightness, RandomContrast};
-pub use self::geometry::{Fill, Flip, RandomFlip, RandomRotation, RandomTranslation, RandomZoom};
+pub use self::color::{
+    RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomGrayscale,
+    RandomHue, RandomSaturation,
+};
+pub use self::filter::{RandomErasing, RandomGaussianBlur, RandomSharpness};
+pub use self::geometry::{
+    Fill, Flip, RandomFlip, RandomRotation, RandomShear, RandomTranslation, RandomZoom,
+};
+pub use self::perspective::RandomPerspective;
 pub use self::resize::{AspectRatio, CenterCrop, RandomCrop, ResizeMethod, Resizing};
+pub use self::tone::{AutoContrast, Equalization, RandomInvert, RandomPosterization, Solarization};
 
 /// Refuses what is not one image per sample.
 fn check_image(layer: &str, input: &[i64]) -> Result<()> {
