@@ -452,7 +452,6 @@ def _image_colored(r: Random) -> Case:
     less = part()[0]
     layers = [
         k.AutoContrast(values),
-        k.Equalization(values, bins=_pick(r, 256, 20)),
         k.RandomBrightness(_range(r, -0.5, 0.5), value_range=(-1.5, 1.5)),
         k.RandomColorDegeneration(part(), value_range=values),
         k.RandomColorJitter(

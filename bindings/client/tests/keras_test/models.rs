@@ -4,17 +4,17 @@ use tfp::nn::functional::{ConvOptions, Padding, Pool};
 use tfp::nn::layer::{
     ActivityPenalty, Add, AlphaDropout, AspectRatio, Attention, AutoContrast, Average, BatchNorm,
     Bidirectional, CenterCrop, Concatenate, Conv, Conv3d, Conv3dTranspose, ConvLstm, ConvTranspose,
-    Cropping, Dense, DepthwiseConv1d, DepthwiseConv2d, Dot, Dropout, EinsumDense, Embedding,
-    Equalization, Fill, Flatten, Flip, GaussianDropout, GaussianNoise, GlobalPool, GroupNorm,
-    GroupedQueryAttention, Identity, Interpolation, Layer, LayerNorm, Masking, Maximum, Merge,
-    Minimum, MultiHeadAttention, Multiply, Node, PRelu, Permute, Pooling, Pooling3d,
-    RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop,
-    RandomErasing, RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert,
-    RandomPerspective, RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness,
-    RandomShear, RandomTranslation, RandomZoom, Recurrent, Relu, RepeatVector, Reshape,
-    ResizeMethod, Resizing, RmsNorm, RnnKind, Scaling, Score, SeparableConv, Sequential,
-    SharedLayer, Softmax, Solarization, SpatialDropout, StackedRnn, Subtract, TimeDistributed,
-    UnitNorm, UpSampling, ZeroPadding,
+    Cropping, Dense, DepthwiseConv1d, DepthwiseConv2d, Dot, Dropout, EinsumDense, Embedding, Fill,
+    Flatten, Flip, GaussianDropout, GaussianNoise, GlobalPool, GroupNorm, GroupedQueryAttention,
+    Identity, Interpolation, Layer, LayerNorm, Masking, Maximum, Merge, Minimum,
+    MultiHeadAttention, Multiply, Node, PRelu, Permute, Pooling, Pooling3d, RandomBrightness,
+    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomErasing,
+    RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
+    RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
+    RandomTranslation, RandomZoom, Recurrent, Relu, RepeatVector, Reshape, ResizeMethod, Resizing,
+    RmsNorm, RnnKind, Scaling, Score, SeparableConv, Sequential, SharedLayer, Softmax,
+    Solarization, SpatialDropout, StackedRnn, Subtract, TimeDistributed, UnitNorm, UpSampling,
+    ZeroPadding,
 };
 use tfp::nn::{Activation, Constraint, Initializer, Model, Regularizer, Weights};
 use tfp::{DataType, Result, Tensor};
@@ -549,7 +549,6 @@ fn images(weights: &Weights) -> Result<Model> {
             &RandomSaturation::new(0.5),
             &RandomSharpness::new(0.5),
             &Solarization::new(0.25, 0.5),
-            &Equalization::default(),
             &AutoContrast {
                 values: (-1.0, 1.0),
             },

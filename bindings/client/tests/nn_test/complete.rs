@@ -30,6 +30,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "SpatialDropout",
         "draws at random: functional.rs has its moments",
     ),
+    (
+        "Equalization",
+        "no model of Keras 3.15 can have it: images.rs has its numbers",
+    ),
     ("RandomCrop", "draws at random: images.rs has its parts"),
     ("RandomFlip", "draws at random: images.rs has its sides"),
     ("RandomShear", "draws at random: images.rs has its rows"),

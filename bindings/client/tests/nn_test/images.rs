@@ -2,11 +2,11 @@
 
 use tfp::nn::Weights;
 use tfp::nn::layer::{
-    CenterCrop, Equalization, Fill, Flip, Layer, Pass, RandomBrightness, RandomColorDegeneration,
-    RandomColorJitter, RandomContrast, RandomCrop, RandomErasing, RandomFlip, RandomGaussianBlur,
-    RandomGrayscale, RandomHue, RandomInvert, RandomPerspective, RandomPosterization,
-    RandomRotation, RandomSaturation, RandomSharpness, RandomShear, RandomTranslation, RandomZoom,
-    Sequential, Solarization,
+    AspectRatio, CenterCrop, Equalization, Fill, Flip, Layer, Pass, RandomBrightness,
+    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomErasing,
+    RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
+    RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
+    RandomTranslation, RandomZoom, ResizeMethod, Resizing, Sequential, Solarization,
 };
 use tfp::{AnyValue, Context, EagerContext, Mode, Result, Tensor};
 
@@ -24,8 +24,13 @@ fn image() -> Vec<f32> {
 
 /// What a layer makes of the image in each sample: at a step of training, or otherwise.
 fn run(layer: &dyn Layer, step: Option<i64>) -> Result<(Vec<i64>, Vec<f32>)> {
+    run_of(layer, step, &DIMS[1..])
+}
+
+/// As [`run`], by a layer that is built for images of some sizes.
+fn run_of(layer: &dyn Layer, step: Option<i64>, sizes: &[i64]) -> Result<(Vec<i64>, Vec<f32>)> {
     let eager = EagerContext::new()?;
-    let built = layer.build(&Weights::new(&eager, 1), &DIMS[1..])?;
+    let built = layer.build(&Weights::new(&eager, 1), sizes)?;
     let cx = eager.any();
     let x = cx.constant(&Tensor::from_vec(image().repeat(SAMPLES), &DIMS)?)?;
     let pass = match step {
@@ -84,6 +89,48 @@ fn samples_and_steps_have_draws_of_their_own() -> Result<()> {
         assert_ne!(run(&layer, Some(2))?.1, first, "{name}: steps differ");
         assert_eq!(run(&layer, None)?.1, image().repeat(SAMPLES), "{name}");
     }
+    Ok(())
+}
+
+#[test]
+fn sizes_may_be_known_in_the_computation_only() -> Result<()> {
+    let resizing = |aspect_ratio| Resizing {
+        aspect_ratio,
+        method: ResizeMethod::Lanczos3,
+        ..Resizing::new(9, 4)
+    };
+    let mut layers = random();
+    for fit in [
+        AspectRatio::Stretched,
+        AspectRatio::Cropped,
+        AspectRatio::Padded(3.0),
+    ] {
+        layers.push(Box::new(resizing(fit)));
+    }
+    for layer in layers {
+        let known = run(&layer, Some(1))?;
+        assert_eq!(
+            run_of(&layer, Some(1), &[-1, -1, 3])?,
+            known,
+            "{}",
+            layer.kind()
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn resized_integers_are_rounded() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let layer = Resizing::new(1, 4);
+    let built = layer.build(&Weights::new(&eager, 1), &[1, 2, 1])?;
+    let cx = eager.any();
+    let x = cx.constant(&Tensor::from_vec(vec![0_u8, 255], &[1, 1, 2, 1])?)?;
+    let AnyValue::Handle(y) = (built.forward)(&Pass::inference(&cx), &x)? else {
+        panic!("a value of an eager context");
+    };
+    // 63.75 and 191.25.
+    assert_eq!(y.to_tensor()?.to_vec::<u8>()?, [0, 64, 191, 255]);
     Ok(())
 }
 
@@ -244,17 +291,40 @@ fn perspectives_keep_one_corner() -> Result<()> {
     Ok(())
 }
 
-/// A channel of one value has nothing to make equal.
+/// What Keras 3.15 gives for two samples of 2 by 3 pixels with 2 channels.
 #[test]
-fn flat_channels_stay() -> Result<()> {
+fn equalization_is_that_of_keras() -> Result<()> {
+    let x = [
+        10.0, 105.0, 20.0, 105.5, 20.0, 125.0, 30.0, 65.0, 200.0, 80.0, 250.0, 80.0, 10.0, 75.0,
+        40.0, 160.0, 40.0, 185.0, 90.0, 65.0, 91.0, 70.0, 130.0, 70.0,
+    ];
+    let many = [
+        0.0, 178.0, 51.0, 178.0, 51.0, 204.0, 76.0, 0.0, 230.0, 128.0, 255.0, 128.0, 0.0, 76.0,
+        128.0, 230.0, 128.0, 255.0, 153.0, 0.0, 178.0, 51.0, 204.0, 51.0,
+    ];
+    let few = [
+        0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 255.0, 0.0, 255.0, 0.0, 0.0, 0.0, 0.0, 255.0, 0.0,
+        255.0, 102.0, 0.0, 102.0, 0.0, 153.0, 0.0,
+    ];
     let eager = EagerContext::new()?;
-    let built = Equalization::default().build(&Weights::new(&eager, 1), &[2, 2, 1])?;
-    let cx = eager.any();
-    let x = cx.constant(&Tensor::from_vec(vec![7.0_f32; 8], &[2, 2, 2, 1])?)?;
-    let AnyValue::Handle(y) = (built.forward)(&Pass::training(&cx), &x)? else {
-        panic!("a value of an eager context");
+    let equalized = |bins: i64, values: (f32, f32), x: &[f32]| -> Result<Vec<f32>> {
+        let layer = Equalization { bins, values };
+        let built = layer.build(&Weights::new(&eager, 1), &[2, 3, 2])?;
+        let cx = eager.any();
+        let x = cx.constant(&Tensor::from_slice(x, &[2, 2, 3, 2])?)?;
+        let AnyValue::Handle(y) = (built.forward)(&Pass::training(&cx), &x)? else {
+            panic!("a value of an eager context");
+        };
+        y.to_tensor()?.to_vec()
     };
-    assert_eq!(y.to_tensor()?.to_vec::<f32>()?, [7.0; 8]);
+    assert_eq!(equalized(256, (0.0, 255.0), &x)?, many);
+    assert_eq!(equalized(5, (0.0, 255.0), &x)?, few);
+    let unit = |numbers: &[f32]| -> Vec<f32> { numbers.iter().map(|y| y / 127.5 - 1.0).collect() };
+    let found = equalized(5, (-1.0, 1.0), &unit(&x))?;
+    let near = |(found, expected): (&f32, &f32)| (found - expected).abs() < 1e-5;
+    assert!(found.iter().zip(&unit(&few)).all(near), "{found:?}");
+    // A channel of one value has nothing to make equal.
+    assert_eq!(equalized(256, (0.0, 255.0), &[7.0; 24])?, [7.0; 24]);
     Ok(())
 }
 

@@ -36,7 +36,6 @@ pub const COMPARED: &[(&str, &str)] = &[
     ("ZeroPadding", "shaped"),
     ("AutoContrast", "image_colored"),
     ("CenterCrop", "image_resized"),
-    ("Equalization", "image_colored"),
     ("RandomBrightness", "image_colored"),
     ("RandomColorDegeneration", "image_colored"),
     ("RandomColorJitter", "image_colored"),

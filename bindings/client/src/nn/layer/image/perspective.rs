@@ -98,3 +98,43 @@ fn homography(cx: &AnyContext, from: &AnyValue, to: &AnyValue) -> Result<AnyValu
     let found = ops::matrix_solve(cx, equations, places, ops::MatrixSolveOptions::default())?;
     ops::reshape(cx, found, [-1, 8])
 }
+
+#[cfg(test)]
+mod tests {
+    use tfp_core::{Context, Tensor};
+
+    use super::*;
+    use crate::EagerContext;
+    use crate::context::any::Mode;
+
+    #[test]
+    fn each_matrix_maps_its_places() -> Result<()> {
+        let eager = EagerContext::new()?;
+        let cx = eager.any();
+        let from: [f32; 8] = [0.0, 0.0, 5.0, 0.0, 0.0, 4.0, 5.0, 4.0];
+        let to: [f32; 16] = [
+            1.0, 0.5, 6.0, 0.25, -1.0, 3.0, 4.0, 4.5, 0.0, 0.0, 4.0, 1.0, 1.0, 5.0, 6.0, 3.0,
+        ];
+        let place = |numbers: &[f32]| {
+            cx.constant(&Tensor::from_slice(
+                numbers,
+                &[numbers.len() as i64 / 8, 4, 2],
+            )?)
+        };
+        let AnyValue::Handle(found) = homography(&cx, &place(&from)?, &place(&to)?)? else {
+            panic!("a value of an eager context");
+        };
+        let found = found.to_tensor()?.to_vec::<f32>()?;
+        assert_eq!(found.len(), 16);
+        for (m, to) in found.chunks(8).zip(to.chunks(8)) {
+            for (to, from) in to.chunks(2).zip(from.chunks(2)) {
+                let rest = m[6] * to[0] + m[7] * to[1] + 1.0;
+                let x = (m[0] * to[0] + m[1] * to[1] + m[2]) / rest;
+                let y = (m[3] * to[0] + m[4] * to[1] + m[5]) / rest;
+                assert!((x - from[0]).abs() < 1e-3, "{x}, not {}", from[0]);
+                assert!((y - from[1]).abs() < 1e-3, "{y}, not {}", from[1]);
+            }
+        }
+        Ok(())
+    }
+}

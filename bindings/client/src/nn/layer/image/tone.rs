@@ -223,6 +223,8 @@ impl Layer for AutoContrast {
 }
 
 /// Makes all values of a channel equally frequent while training, over the whole batch.
+///
+/// Keras 3.15 computes the same, and loads no model with it: its result there is the input itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Equalization {
     /// How many frequencies are counted.
