@@ -440,6 +440,110 @@ def _applied(r: Random) -> Case:
     return [shape] * 2, lambda x, y: factor(total([x, y]))
 
 
+def _range(r: Random, low: float, high: float) -> tuple[float, float]:
+    """A range of one number, from which a layer draws that number."""
+    value = round(float(r.uniform(low, high)), 3)
+    return value, value
+
+
+def _moved(r: Random) -> Any:
+    """A layer that moves pixels, always by as much."""
+    options = {
+        "fill_mode": _pick(r, "reflect", "wrap", "constant", "nearest"),
+        "interpolation": _pick(r, "nearest", "bilinear"),
+        "fill_value": round(float(r.normal()), 3),
+    }
+    both = _range(r, -0.4, 0.4), _range(r, -0.4, 0.4)
+    return _pick(
+        r,
+        k.RandomRotation(both[0], **options),
+        k.RandomZoom(both[0], _pick(r, None, both[1]), **options),
+        k.RandomTranslation(*both, **options),
+    )
+
+
+def _resized(r: Random, *methods: str) -> Any:
+    height, width = (int(size) for size in r.integers(3, 12, 2))
+    method = _pick(r, *methods)
+    fit: dict[str, Any] = _pick(
+        r, {}, {"crop_to_aspect_ratio": True}, {"pad_to_aspect_ratio": True, "fill_value": 0.5}
+    )
+    layer = k.Resizing(height, width, method, antialias=_flag(r), **fit)
+    return _pick(r, layer, layer, k.CenterCrop(height, width))
+
+
+def _learned_image(r: Random) -> Case:
+    """The gradient passes through a layer of images."""
+    methods = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5")
+    return [_shape(r, 2)], _moved(r) if _flag(r) else _resized(r, *methods)
+
+
+def _together(layers: list[Any]) -> Callable[[Any], Any]:
+    """All of some layers, and one with weights."""
+    join, conv = k.Concatenate(), k.Conv2D(2, 1)
+    return lambda x: conv(join([layer(x) for layer in layers]))
+
+
+def _image_resized(r: Random) -> Case:
+    rows, columns, _ = _shape(r, 2)
+    height, width = (int(size) for size in r.integers(3, 12, 2))
+    fits: list[dict[str, Any]] = [
+        {"crop_to_aspect_ratio": True},
+        {"pad_to_aspect_ratio": True, "fill_value": 0.5},
+        {},
+    ]
+    methods = [str(one) for one in r.permutation(["area", "bilinear", "bicubic", "lanczos5"])]
+    layers = [
+        k.Resizing(height, width, method, antialias=_flag(r), **fit)
+        for method, fit in zip(methods[:3], fits, strict=True)
+    ]
+    return [(rows, columns, 3)], _together([*layers, k.CenterCrop(height, width)])
+
+
+def _image_moved(r: Random) -> Case:
+    rows, columns, _ = _shape(r, 2)
+    still = k.RandomPerspective(
+        (1.0, 1.0), scale=0.0, interpolation=_pick(r, "nearest", "bilinear")
+    )
+    return [(rows, columns, 3)], _together([*(_moved(r) for _ in range(3)), still])
+
+
+def _image_colored(r: Random) -> Case:
+    """What changes colors, always by as much, of inputs that are in the range."""
+    rows, columns, _ = _shape(r, 2)
+    values = (-8.0, 8.0)
+
+    def part() -> tuple[float, float]:
+        return _range(r, 0.1, 0.9)
+
+    bits = int(r.integers(1, 9))
+    less = part()[0]
+    layers = [
+        k.AutoContrast(values),
+        k.RandomBrightness(_range(r, -0.5, 0.5), value_range=(-1.5, 1.5)),
+        k.RandomColorDegeneration(part(), value_range=values),
+        k.RandomColorJitter(
+            values,
+            brightness_factor=_range(r, -0.1, 0.1),
+            contrast_factor=_pick(r, None, (-less, less)),
+            saturation_factor=_pick(r, None, part()),
+            hue_factor=_pick(r, None, (1.0, 1.0)),
+        ),
+        k.RandomContrast((-less, less), value_range=(-1.5, 1.5)),
+        k.RandomErasing((1.0, 1.0), (1.0, 1.0), _pick(r, 0.5, [0.5, -9.0, 2.0]), values),
+        k.RandomGaussianBlur((1.0, 1.0), _pick(r, 3, (3, 5)), part(), values),
+        k.RandomGrayscale(1.0),
+        # Half of the circle in either direction.
+        k.RandomHue((1.0, 1.0), values),
+        k.RandomInvert((1.0, 1.0), values),
+        k.RandomPosterization((bits, bits), values),
+        k.RandomSaturation(part(), values),
+        k.RandomSharpness(part(), values),
+        k.Solarization(0.0, 0.0, values),
+    ]
+    return [(rows, columns, 3)], _together(layers)
+
+
 CASES: dict[str, Callable[[Random], Case]] = {
     **{
         name: _conv(name, dims)
@@ -497,6 +601,12 @@ CASES: dict[str, Callable[[Random], Case]] = {
     "dropped": _dropped,
     "arithmetic": _arithmetic,
     "applied": _applied,
+    "learned_image": _learned_image,
+    "learned_image_again": _learned_image,
+    # No gradient passes through layers of these names: they come first.
+    "image_resized": _image_resized,
+    "image_moved": _image_moved,
+    "image_colored": _image_colored,
 }
 
 
@@ -509,7 +619,8 @@ def _file(model: keras.Model, folder: pathlib.Path) -> bytes:
 def _write(tensors: dict[str, Any], case: str, make: Case, r: Random, folder: pathlib.Path) -> None:
     shapes, layers = make
     inputs = [keras.Input(shape, name=f"in{index}") for index, shape in enumerate(shapes)]
-    before = [k.Dense(x.shape[-1])(x) for x in inputs]
+    is_first = case.partition("_")[2].startswith("image_")
+    before = inputs if is_first else [k.Dense(x.shape[-1])(x) for x in inputs]
     outputs = layers(*before)
     outputs = outputs if isinstance(outputs, list) else [outputs]
     model = keras.Model(inputs, outputs)

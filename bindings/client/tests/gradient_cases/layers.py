@@ -129,6 +129,23 @@ def _nn() -> Iterator[Case]:
         "ResizeBicubic", [f(1, 3, 3, 2), ints(5, 4)], {"half_pixel_centers": True}, second=False
     )
     yield case("ResizeNearestNeighbor", [r(1, 3, 3, 2), ints(5, 4)], {}, second=False)
+    yield case(
+        "ScaleAndTranslate",
+        [f(1, 3, 3, 2), ints(5, 4), np.asarray([1.6, 1.3], "f4"), np.zeros(2, "f4")],
+        {"kernel_type": "lanczos3", "antialias": False},
+        slopes=(0,),
+        second=False,
+    )
+    turned = np.asarray([[0.9, 0.1, 0.2, -0.1, 1.1, 0.3, 0.01, -0.02]], "f4")
+    for name, more in (("V2", []), ("V3", [np.asarray(0.5, "f4")])):
+        yield case(
+            f"ImageProjectiveTransform{name}",
+            [f(1, 4, 3, 2), turned, ints(4, 3), *more],
+            {"interpolation": "BILINEAR", "fill_mode": "REFLECT"},
+            numeric=False,
+            slopes=(0,),
+            second=False,
+        )
     places = np.asarray([[0, 0], [0, 1], [1, 0]], "i8")
     yield case("CTCLoss", [f(4, 2, 3), places, ints(0, 1, 1), ints(4, 3)], {}, second=False)
     boxes = np.asarray([[0.1, 0.2, 0.8, 0.9], [0.0, 0.1, 0.7, 0.6]], "f4")

@@ -25,6 +25,13 @@ NEAR = 2e-5
 # Models that Keras 2 wrote, without functions that Keras 3 lacks.
 KERAS_2 = pathlib.Path(os.environ["KERAS_2"]).parent
 KERAS_2_MODELS = ["image", "nested"]
+# The cases, and the ends of their files. Keras writes no `.h5` file with layers of images.
+FILES = [
+    (name, end)
+    for name in keras_models.CASES
+    for end in ("", ".h5")
+    if not (end and "image" in name)
+]
 
 
 def _run(*arguments: str) -> None:
@@ -60,7 +67,8 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
             if variable.dtype == "float32":
                 variable.assign(variable.numpy() + r.normal(size=variable.shape) ** 2 * 0.1)
         model.save(folder / f"{name}.keras")
-        model.save(folder / f"{name}.h5")
+        if (name, ".h5") in FILES:
+            model.save(folder / f"{name}.h5")
         keras.backend.clear_session()
     for name in KERAS_2_MODELS:
         shutil.copy(KERAS_2 / f"{name}.h5", folder / f"keras_2_{name}.h5")
@@ -68,8 +76,7 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
     yield folder
 
 
-@pytest.mark.parametrize("end", ["", ".h5"])
-@pytest.mark.parametrize("name", list(keras_models.CASES))
+@pytest.mark.parametrize(("name", "end"), FILES)
 def test_models_of_python_are_the_same_after_rust(again: pathlib.Path, name: str, end: str) -> None:
     first = keras.models.load_model(again / f"{name}.keras")
     second = keras.models.load_model(again / f"{name}{end}.again.keras")

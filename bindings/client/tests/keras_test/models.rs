@@ -2,14 +2,19 @@
 
 use tfp::nn::functional::{ConvOptions, Padding, Pool};
 use tfp::nn::layer::{
-    ActivityPenalty, Add, AlphaDropout, Attention, Average, BatchNorm, Bidirectional, Concatenate,
-    Conv, Conv3d, Conv3dTranspose, ConvLstm, ConvTranspose, Cropping, Dense, DepthwiseConv1d,
-    DepthwiseConv2d, Dot, Dropout, EinsumDense, Embedding, Flatten, GaussianDropout, GaussianNoise,
-    GlobalPool, GroupNorm, GroupedQueryAttention, Identity, Interpolation, Layer, LayerNorm,
-    Masking, Maximum, Merge, Minimum, MultiHeadAttention, Multiply, Node, PRelu, Permute, Pooling,
-    Pooling3d, Recurrent, Relu, RepeatVector, Reshape, RmsNorm, RnnKind, Scaling, Score,
-    SeparableConv, Sequential, SharedLayer, Softmax, SpatialDropout, StackedRnn, Subtract,
-    TimeDistributed, UnitNorm, UpSampling, ZeroPadding,
+    ActivityPenalty, Add, AlphaDropout, AspectRatio, Attention, AutoContrast, Average, BatchNorm,
+    Bidirectional, CenterCrop, Concatenate, Conv, Conv3d, Conv3dTranspose, ConvLstm, ConvTranspose,
+    Cropping, Dense, DepthwiseConv1d, DepthwiseConv2d, Dot, Dropout, EinsumDense, Embedding, Fill,
+    Flatten, Flip, GaussianDropout, GaussianNoise, GlobalPool, GroupNorm, GroupedQueryAttention,
+    Identity, Interpolation, Layer, LayerNorm, Masking, Maximum, Merge, Minimum,
+    MultiHeadAttention, Multiply, Node, PRelu, Permute, Pooling, Pooling3d, RandomBrightness,
+    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomErasing,
+    RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
+    RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
+    RandomTranslation, RandomZoom, Recurrent, Relu, RepeatVector, Reshape, ResizeMethod, Resizing,
+    RmsNorm, RnnKind, Scaling, Score, SeparableConv, Sequential, SharedLayer, Softmax,
+    Solarization, SpatialDropout, StackedRnn, Subtract, TimeDistributed, UnitNorm, UpSampling,
+    ZeroPadding,
 };
 use tfp::nn::{Activation, Constraint, Initializer, Model, Regularizer, Weights};
 use tfp::{DataType, Result, Tensor};
@@ -35,6 +40,7 @@ pub const ALL: &[(&str, Make)] = &[
     ("deep", deep),
     ("frames", frames),
     ("frozen", frozen),
+    ("images", images),
 ];
 
 /// Numbers for a model's inputs.
@@ -476,4 +482,77 @@ fn frozen(weights: &Weights) -> Result<Model> {
     model.freeze("norm")?;
     model.freeze("plain")?;
     Ok(model)
+}
+
+/// Whatever changes images.
+fn images(weights: &Weights) -> Result<Model> {
+    let resizing = Resizing {
+        method: ResizeMethod::Lanczos3,
+        aspect_ratio: AspectRatio::Padded(0.5),
+        antialias: true,
+        ..Resizing::new(14, 9)
+    };
+    let cropped = Resizing {
+        aspect_ratio: AspectRatio::Cropped,
+        ..Resizing::new(9, 9)
+    };
+    sequence(
+        weights,
+        &[10, 12, 3],
+        &[
+            &resizing,
+            &cropped,
+            &CenterCrop {
+                height: 7,
+                width: 8,
+            },
+            &RandomCrop {
+                height: 7,
+                width: 8,
+            },
+            &RandomFlip {
+                mode: Flip::Horizontal,
+            },
+            &RandomRotation {
+                fill: Fill::Constant(0.5),
+                interpolation: Interpolation::Nearest,
+                ..RandomRotation::new(0.2)
+            },
+            &RandomTranslation::new(0.1, 0.2),
+            &RandomZoom {
+                width: Some((-0.25, 0.5)),
+                fill: Fill::Wrap,
+                ..RandomZoom::new(0.1)
+            },
+            &RandomBrightness::new(0.1),
+            &RandomContrast {
+                factor: (0.25, 0.5),
+                values: (-1.0, 1.0),
+            },
+            &RandomShear::new(0.25, 0.5),
+            &RandomPerspective::new(0.5, 0.25),
+            &RandomColorDegeneration::new(0.5),
+            &RandomColorJitter {
+                hue: Some((0.25, 0.5)),
+                ..RandomColorJitter::default()
+            },
+            &RandomErasing {
+                fill: Some(vec![0.5, 1.0, 2.0]),
+                ..RandomErasing::new(0.5)
+            },
+            &RandomErasing::new(0.25),
+            &RandomGaussianBlur::new(0.5),
+            &RandomGrayscale { factor: 0.5 },
+            &RandomHue::new(0.25),
+            &RandomInvert::new(0.25),
+            &RandomPosterization::new(4),
+            &RandomSaturation::new(0.5),
+            &RandomSharpness::new(0.5),
+            &Solarization::new(0.25, 0.5),
+            &AutoContrast {
+                values: (-1.0, 1.0),
+            },
+            &Conv::new(2, 3),
+        ],
+    )
 }

@@ -35,6 +35,13 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "draws at random: functional.rs has its moments",
     ),
     (
+        "Equalization",
+        "no model of Keras 3.15 can have it: images.rs has its numbers",
+    ),
+    ("RandomCrop", "draws at random: images.rs has its parts"),
+    ("RandomFlip", "draws at random: images.rs has its sides"),
+    ("RandomShear", "draws at random: images.rs has its rows"),
+    (
         "LstmBias",
         "the bias of the case lstm of training.rs, whose gate begins open",
     ),
@@ -76,6 +83,11 @@ fn implementors(folder: &str, name: &str) -> BTreeSet<String> {
     let begin = format!("impl {name} for ");
     for entry in fs::read_dir(sources().join(folder)).expect("a folder of sources") {
         let path = entry.expect("a file").path();
+        if path.is_dir() {
+            let inner = path.strip_prefix(sources()).expect("a folder inside");
+            found.extend(implementors(&inner.to_string_lossy(), name));
+            continue;
+        }
         let text = fs::read_to_string(&path).expect("a source file");
         found.extend(
             text.lines()

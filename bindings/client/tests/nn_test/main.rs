@@ -7,6 +7,7 @@ mod derivatives;
 mod functional;
 mod functions;
 mod goldens;
+mod images;
 mod kept;
 mod keras;
 mod keras_2;

@@ -1,6 +1,6 @@
 //! Losses, normalization, softmax and bias.
 
-use tfp_core::{AttrValue, DataType, Result};
+use tfp_core::{AttrValue, DataType, Result, Tensor};
 use tfp_ops::*;
 
 use super::array::leading;
@@ -340,6 +340,41 @@ fn crop_and_resize_grad(c: &Backward<'_>) -> Result<InputGradients> {
     Ok(found)
 }
 
+fn scale_and_translate_grad(c: &Backward<'_>) -> Result<InputGradients> {
+    let inputs = [&c.grad(0)?, c.input(0), c.input(2), c.input(3)];
+    let attrs = ["kernel_type", "antialias"];
+    leading(c, c.run1("ScaleAndTranslateGrad", &inputs, &attrs))
+}
+
+/// As Python's: the gradient moves back by the inverse function.
+fn projective_transform_grad(c: &Backward<'_>, has_fill: bool) -> Result<InputGradients> {
+    let (cx, image, matrix) = (c.cx, c.input(0), c.input(1));
+    // (n, 8) or (8), whose ninth number is one.
+    let matrix = reshape(cx, matrix, [-1, 8])?;
+    let ones = ones_like(cx, slice(cx, &matrix, [0, 0], [-1, 1])?)?;
+    let matrix = reshape(cx, concat_v2(cx, (&matrix, ones), 1)?, [-1, 3, 3])?;
+    let inverse = matrix_inverse(cx, matrix, MatrixInverseOptions::default())?;
+    let inverse = reshape(cx, inverse, [-1, 9])?;
+    let inverse = div(cx, &inverse, slice(cx, &inverse, [0, 8], [-1, 1])?)?;
+    let inverse = slice(cx, inverse, [0, 0], [-1, 8])?;
+    let size = slice(cx, cx.shape_of(image)?, [1], [2])?;
+    let grad = c.grad(0)?;
+    let attrs = ["interpolation", "fill_mode"];
+    let found = match has_fill {
+        true => {
+            let zero = cx.constant_of(&Tensor::scalar(0.0_f32)?)?;
+            let inputs = [&grad, &inverse, &size, &zero];
+            c.run1("ImageProjectiveTransformV3", &inputs, &attrs)
+        }
+        false => c.run1(
+            "ImageProjectiveTransformV2",
+            &[&grad, &inverse, &size],
+            &attrs,
+        ),
+    };
+    leading(c, found)
+}
+
 pub(super) static RULES: Rules = &[
     ("Softmax", softmax_grad),
     ("LogSoftmax", log_softmax_grad),
@@ -365,4 +400,11 @@ pub(super) static RULES: Rules = &[
     ("ResizeBicubic", |c| resize_linear(c, "ResizeBicubicGrad")),
     ("ResizeNearestNeighbor", resize_nearest),
     ("CropAndResize", crop_and_resize_grad),
+    ("ScaleAndTranslate", scale_and_translate_grad),
+    ("ImageProjectiveTransformV2", |c| {
+        projective_transform_grad(c, false)
+    }),
+    ("ImageProjectiveTransformV3", |c| {
+        projective_transform_grad(c, true)
+    }),
 ];

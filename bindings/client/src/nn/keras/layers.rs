@@ -1,6 +1,7 @@
 //! The layers of Keras, by class.
 
 mod applied;
+mod image;
 mod prepared;
 mod window;
 
@@ -382,7 +383,8 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
             })
         }
         "Bidirectional" => bidirectional(config),
-        _ => Err(Error::argument("the class is not known")),
+        _ => image::describe(class, config)
+            .unwrap_or_else(|| Err(Error::argument("the class is not known"))),
     }
 }
 

@@ -16,6 +16,7 @@ mod core;
 mod depth;
 pub(crate) mod described;
 mod function;
+mod image;
 mod initialized;
 mod merge;
 mod model;
@@ -55,6 +56,13 @@ pub use self::conv3d::{Conv3d, Conv3dTranspose};
 pub use self::core::{Dense, Dropout, EinsumDense, Embedding, Flatten, Reshape};
 pub use self::described::KerasLayer;
 pub use self::function::Function;
+pub use self::image::{
+    AspectRatio, AutoContrast, CenterCrop, Equalization, Fill, Flip, RandomBrightness,
+    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomErasing,
+    RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
+    RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
+    RandomTranslation, RandomZoom, ResizeMethod, Resizing, Solarization,
+};
 pub use self::initialized::Initialized;
 pub use self::merge::{Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract};
 pub use self::model::{Model, Port};

@@ -14,7 +14,7 @@ use crate::ops;
 const PHILOX: i32 = 1;
 
 /// Uniform numbers from 0 to 1 of a shape.
-fn uniform(pass: &Pass<'_>, x: &AnyValue, shape: AnyValue, seed: u32) -> Result<AnyValue> {
+pub(super) fn uniform(pass: &Pass<'_>, x: &AnyValue, shape: AnyValue, seed: u32) -> Result<AnyValue> {
     let cx = pass.context();
     let state = ops::stateless_random_get_key_counter(cx, pass.seed(seed)?)?;
     let options = ops::StatelessRandomUniformV2Options {
@@ -25,7 +25,7 @@ fn uniform(pass: &Pass<'_>, x: &AnyValue, shape: AnyValue, seed: u32) -> Result<
 }
 
 /// Normal numbers of a value's shape.
-fn normal(pass: &Pass<'_>, x: &AnyValue, seed: u32) -> Result<AnyValue> {
+pub(super) fn normal(pass: &Pass<'_>, x: &AnyValue, seed: u32) -> Result<AnyValue> {
     let cx = pass.context();
     let state = ops::stateless_random_get_key_counter(cx, pass.seed(seed)?)?;
     let options = ops::StatelessRandomNormalV2Options {
@@ -35,7 +35,7 @@ fn normal(pass: &Pass<'_>, x: &AnyValue, seed: u32) -> Result<AnyValue> {
     ops::stateless_random_normal_v2(cx, shape_of(cx, x)?, key, counter, PHILOX, options)
 }
 
-fn shape_of(cx: &AnyContext, x: &AnyValue) -> Result<AnyValue> {
+pub(super) fn shape_of(cx: &AnyContext, x: &AnyValue) -> Result<AnyValue> {
     ops::shape(cx, x, ops::ShapeOptions::default())
 }
 

@@ -1,0 +1,263 @@
+//! Images whose pixels depend on their neighbours, or are erased.
+
+use tfp_core::{Context, Error, Result, Tensor};
+
+use super::color::{VALUES, applies};
+use super::geometry::Sizes;
+use super::tone::list;
+use super::{augment, between, check_bounds, check_image, clip, floats, pair, per_sample};
+use crate::context::any::AnyContext;
+use crate::context::value::AnyValue;
+use crate::nn::Weights;
+use crate::nn::layer::described::KerasLayer;
+use crate::nn::layer::noise::normal;
+use crate::nn::layer::{Built, Layer, Pass, channels};
+use crate::ops;
+
+/// The weighted mean of each pixel's neighbours: `kernel` is (rows, columns, 1, 1).
+fn filtered(cx: &AnyContext, x: &AnyValue, kernel: AnyValue, channels: i64) -> Result<AnyValue> {
+    let kernel = ops::tile(cx, kernel, [1, 1, channels as i32, 1])?;
+    let options = ops::DepthwiseConv2dNativeOptions::default();
+    ops::depthwise_conv2d_native(cx, x, kernel, &[1, 1, 1, 1], ops::Padding::Same, options)
+}
+
+/// Makes each sample sharper or smoother while training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RandomSharpness {
+    /// From 0, which smooths, by 0.5, which leaves images as they are, to 1.
+    pub factor: (f32, f32),
+    /// The smallest and the largest value.
+    pub values: (f32, f32),
+}
+
+impl RandomSharpness {
+    /// From 0 to this factor. Values are from 0 to 255.
+    #[must_use]
+    pub fn new(factor: f32) -> Self {
+        Self {
+            factor: (0.0, factor),
+            values: VALUES,
+        }
+    }
+}
+
+impl Layer for RandomSharpness {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("RandomSharpness")
+            .set("factor", pair(self.factor))
+            .set("value_range", pair(self.values)))
+    }
+
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let Self { factor, values } = *self;
+        check_bounds("RandomSharpness", "the factor", factor)?;
+        check_bounds("RandomSharpness", "values", values)?;
+        let channels = channels("RandomSharpness", input)?;
+        let seed = weights.next_seed();
+        augment("RandomSharpness", input, move |pass, x| {
+            const AROUND: f32 = 1.0 / 13.0;
+            let cx = pass.context();
+            let mut kernel = [AROUND; 9];
+            kernel[4] = 5.0 / 13.0;
+            let kernel = cx.constant(&Tensor::from_slice(&kernel, &[3, 3, 1, 1])?)?;
+            let smooth = filtered(cx, x, kernel, channels)?;
+            let factor = per_sample(pass, x, &[1, 1, 1], seed, factor)?;
+            let part = ops::sub(cx, 1.0, ops::mul(cx, factor, 2.0)?)?;
+            let change = ops::mul(cx, part, ops::sub(cx, smooth, x)?)?;
+            clip(cx, ops::add_v2(cx, x, change)?, values)
+        })
+    }
+}
+
+/// Blurs some samples while training, all of a batch by as much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RandomGaussianBlur {
+    /// The smallest and the largest probability.
+    pub factor: (f32, f32),
+    /// The sizes of the window, which are odd.
+    pub size: (i64, i64),
+    /// The smallest and the largest standard deviation, in pixels.
+    pub sigma: (f32, f32),
+    /// The smallest and the largest value.
+    pub values: (f32, f32),
+}
+
+impl RandomGaussianBlur {
+    /// With probabilities up to this one, a window of 3, and deviations up to 1. Values are from 0 to 255.
+    #[must_use]
+    pub fn new(factor: f32) -> Self {
+        Self {
+            factor: (0.0, factor),
+            size: (3, 3),
+            sigma: (0.0, 1.0),
+            values: VALUES,
+        }
+    }
+}
+
+/// The weights of a window in one dimension.
+fn gaussian(cx: &AnyContext, size: i64, sigma: &AnyValue) -> Result<AnyValue> {
+    let middle = (size - 1) as f32 / 2.0;
+    let places: Vec<f32> = (0..size).map(|at| at as f32 - middle).collect();
+    let square = ops::square(cx, ops::div(cx, places, sigma)?)?;
+    let weights = ops::exp(cx, ops::mul(cx, square, -0.5)?)?;
+    let sum = ops::sum(cx, &weights, [0], ops::SumOptions::default())?;
+    ops::div(cx, weights, sum)
+}
+
+impl Layer for RandomGaussianBlur {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("RandomGaussianBlur")
+            .set("factor", pair(self.factor))
+            .set("kernel_size", vec![self.size.0, self.size.1])
+            .set("sigma", pair(self.sigma))
+            .set("value_range", pair(self.values)))
+    }
+
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        /// A window that no image needs larger.
+        const MOST: i64 = 1 << 12;
+        let layer = *self;
+        let (first, second) = layer.size;
+        for (what, bounds) in [
+            ("the factor", layer.factor),
+            ("sigma", layer.sigma),
+            ("values", layer.values),
+        ] {
+            check_bounds("RandomGaussianBlur", what, bounds)?;
+        }
+        if [first, second]
+            .iter()
+            .any(|one| !(1..MOST).contains(one) || one % 2 == 0)
+        {
+            return Err(Error::argument(format!(
+                "RandomGaussianBlur: a window of {first} by {second}, expected odd sizes below {MOST}"
+            )));
+        }
+        let channels = channels("RandomGaussianBlur", input)?;
+        let seeds = [weights.next_seed(), weights.next_seed()];
+        let seed = weights.next_seed();
+        augment("RandomGaussianBlur", input, move |pass, x| {
+            let cx = pass.context();
+            let two = cx.constant(&Tensor::from_slice(&[2_i32], &[1])?)?;
+            let sigma = between(pass, x, two, seed, layer.sigma)?;
+            // A deviation of zero divides nothing.
+            let sigma = ops::add_v2(cx, sigma, 1e-6)?;
+            let one = gaussian(cx, first, &ops::slice(cx, &sigma, [0], [1])?)?;
+            let other = gaussian(cx, second, &ops::slice(cx, &sigma, [1], [1])?)?;
+            let kernel = ops::mul(cx, ops::expand_dims(cx, other, 1)?, one)?;
+            // As in Keras, which doesn't turn a window whose sides differ.
+            let kernel = ops::reshape(cx, kernel, [first as i32, second as i32, 1, 1])?;
+            let blurred = filtered(cx, x, kernel, channels)?;
+            let is_blurred = applies(pass, x, seeds, layer.factor)?;
+            clip(
+                cx,
+                ops::select_v2(cx, is_blurred, blurred, x)?,
+                layer.values,
+            )
+        })
+    }
+}
+
+/// Erases a rectangle of some samples while training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomErasing {
+    /// The smallest and the largest probability.
+    pub factor: (f32, f32),
+    /// The smallest and the largest part of the image.
+    pub scale: (f32, f32),
+    /// The value there, one or one for each channel; without one it is noise.
+    pub fill: Option<Vec<f32>>,
+    /// The smallest and the largest value.
+    pub values: (f32, f32),
+}
+
+impl RandomErasing {
+    /// With probabilities up to this one, from 2 % to 33 % of the image, by noise. Values are from 0 to 255.
+    #[must_use]
+    pub fn new(factor: f32) -> Self {
+        Self {
+            factor: (0.0, factor),
+            scale: (0.02, 0.33),
+            fill: None,
+            values: VALUES,
+        }
+    }
+}
+
+/// Which places along an axis are between random ones, (batch, size): true for those to erase.
+fn erased(
+    pass: &Pass<'_>,
+    x: &AnyValue,
+    size: &AnyValue,
+    seeds: [u32; 2],
+    scale: (f32, f32),
+) -> Result<AnyValue> {
+    let cx = pass.context();
+    let places = floats(cx, &ops::range(cx, 0, size, 1)?)?;
+    let size = floats(cx, size)?;
+    let part = ops::sqrt(cx, per_sample(pass, x, &[1], seeds[0], scale)?)?;
+    let length = ops::mul(cx, part, &size)?;
+    let free = ops::sub(cx, size, &length)?;
+    let draw = per_sample(pass, x, &[1], seeds[1], (0.0, 1.0))?;
+    let begin = ops::mul(cx, draw, free)?;
+    let end = ops::add_v2(cx, &begin, length)?;
+    let is_after = ops::greater_equal(cx, &places, begin)?;
+    ops::logical_and(cx, is_after, ops::less(cx, places, end)?)
+}
+
+impl Layer for RandomErasing {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let layer = KerasLayer::new("RandomErasing")
+            .set("factor", pair(self.factor))
+            .set("scale", pair(self.scale))
+            .set("value_range", pair(self.values));
+        Ok(match self.fill.as_deref() {
+            None => layer,
+            Some(&[one]) => layer.set("fill_value", one),
+            Some(several) => layer.set("fill_value", list(several)),
+        })
+    }
+
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let layer = self.clone();
+        for (what, bounds) in [
+            ("the factor", layer.factor),
+            ("the scale", layer.scale),
+            ("values", layer.values),
+        ] {
+            check_bounds("RandomErasing", what, bounds)?;
+        }
+        check_image("RandomErasing", input)?;
+        let count = layer.fill.as_ref().map_or(1, Vec::len);
+        if count != 1 && count as i64 != input[2] {
+            return Err(Error::argument(format!(
+                "RandomErasing: {count} values for {} channels",
+                input[2]
+            )));
+        }
+        let across = [weights.next_seed(), weights.next_seed()];
+        let down = [weights.next_seed(), weights.next_seed()];
+        let chance = [weights.next_seed(), weights.next_seed()];
+        let noise = weights.next_seed();
+        let shape = input.to_vec();
+        augment("RandomErasing", input, move |pass, x| {
+            let cx = pass.context();
+            let sizes = Sizes::of(cx, x, &shape)?;
+            let across = erased(pass, x, &sizes.columns, across, layer.scale)?;
+            let down = erased(pass, x, &sizes.rows, down, layer.scale)?;
+            // (batch, rows, 1, 1) and (batch, 1, columns, 1)
+            let down = ops::expand_dims(cx, ops::expand_dims(cx, down, 2)?, 3)?;
+            let across = ops::expand_dims(cx, ops::expand_dims(cx, across, 1)?, 3)?;
+            let is_inside = ops::logical_and(cx, down, across)?;
+            let fill = match &layer.fill {
+                Some(fill) => cx.constant(&Tensor::from_slice(fill, &[fill.len() as i64])?)?,
+                None => ops::mul(cx, normal(pass, x, noise)?, layer.values.1)?,
+            };
+            let fill = clip(cx, fill, layer.values)?;
+            let is_erased = applies(pass, x, chance, layer.factor)?;
+            let is_erased = ops::logical_and(cx, is_erased, is_inside)?;
+            ops::select_v2(cx, is_erased, fill, x)
+        })
+    }
+}
