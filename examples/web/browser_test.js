@@ -3,8 +3,10 @@
 import { Mnist, ModelError } from "./mnist/index.js";
 import { Shapes } from "./shapes/index.js";
 import { Sounds } from "./sounds/index.js";
+import { Words } from "./words/index.js";
 
-const { images, digits, samples, kinds, pictures, shapes, tolerance, dark } = await (await fetch("/features.json")).json();
+const features = await (await fetch("/features.json")).json();
+const { images, digits, samples, kinds, spoken, words, pictures, shapes, tolerance, dark } = features;
 const image = Float32Array.from(images);
 const failures = [];
 let checks = 0;
@@ -146,6 +148,10 @@ try {
   compare("sounds", sounds.predict({ samples: Float32Array.from(samples) }).kind, kinds);
   sounds.dispose();
 
+  const hearing = await Words.load();
+  compare("words", hearing.predict({ samples: Float32Array.from(spoken) }).kind, words);
+  hearing.dispose();
+
   const seeing = await Shapes.load();
   compare("shapes", seeing.predict({ image: Float32Array.from(pictures) }).kind, shapes);
   seeing.dispose();
@@ -171,11 +177,25 @@ try {
     const kind = button.textContent.toLowerCase();
     check(heard().includes(kind), `${kind}: ${heard()}`);
   }
-  // The browser's microphone is a file of a tone that rises each second.
+  // The browser's microphone is a file of tones that rise, and a word.
   sound.getElementById("examples").firstChild.click();
   sound.getElementById("listen").click();
   await until(() => heard().includes("rising tone"), `the microphone: ${heard()}`);
   sound.getElementById("listen").click();
+
+  await stage("the page of words");
+  const word = await opened("/word.html");
+  const said = () => word.getElementById("answer").textContent;
+  for (const button of word.querySelectorAll("#examples button")) {
+    button.click();
+    const kind = `like ${button.textContent} (`;
+    await until(() => said().replaceAll(/[“”]/g, "").includes(kind), `${button.textContent}: ${said()}`);
+  }
+  word.getElementById("examples").firstChild.click();
+  await until(() => said().includes("like no word"), `no word: ${said()}`);
+  word.getElementById("listen").click();
+  await until(() => said().includes("“yes”"), `the microphone: ${said()}`);
+  word.getElementById("listen").click();
 
   await stage("the page of shapes");
   const shape = await opened("/shape.html");

@@ -33,6 +33,10 @@ _SECONDS = 180
 _PAGE = '<!doctype html><meta charset="utf-8"><body><script type="module" src="/{}"></script>'
 # Chromium's flag for dark mode: 0 is dark, and 1 is light.
 _DARK = "--blink-settings=preferredColorScheme={:d}"
+# Of a module, as a server compresses it, with its weights.
+_MOST_BYTES = 150_000
+# Which sound of `word_features.npz` is a "yes".
+_YES = 2
 # V8 has SIMD in WebAssembly only where it may use SSE4.1.
 _WITHOUT_SIMD = "--js-flags=--no-enable-sse4-1"
 
@@ -120,6 +124,7 @@ def _features(dark: bool) -> bytes:
     for file, given, name, answer in (
         ("features.npz", "image", "images", "digits"),
         ("sound_features.npz", "samples", "samples", "kinds"),
+        ("word_features.npz", "samples", "spoken", "words"),
         ("shape_features.npz", "image", "pictures", "shapes"),
     ):
         with np.load(_HERE.parent / "tf2rust" / file) as arrays:
@@ -157,17 +162,21 @@ def _write_video(path: Path, picture: Picture) -> None:
     path.write_bytes(f"YUV4MPEG2 W{width} H{height} F10:1 Ip A1:1 C420jpeg\n".encode() + 10 * frame)
 
 
-def _write_tone(path: Path) -> None:
-    """Writes two seconds of a tone that rises in each, which the browser takes for a microphone."""
+def _write_sound(path: Path) -> None:
+    """Writes what the browser takes for a microphone: two tones that rise, and a word."""
     rate = 48000
     time = np.arange(rate) / rate
     phase = 2 * np.pi * np.cumsum(800 * 1.8**time) / rate
-    second = np.sin(phase) * np.clip(np.minimum(time, 1 - time) / 0.1, 0, 1)
+    tone = np.sin(phase) * np.clip(np.minimum(time, 1 - time) / 0.1, 0, 1)
+    with np.load(_HERE.parent / "tf2rust" / "word_features.npz") as arrays:
+        word = arrays["samples"][_YES]
+    said = np.interp(np.arange(rate) / 3, np.arange(len(word)), word / np.abs(word).max())
+    sound = np.concatenate([tone, tone, said])
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(rate)
-        file.writeframes((np.tile(second, 2) * 16000).astype("<i2").tobytes())
+        file.writeframes((sound * 16000).astype("<i2").tobytes())
 
 
 @contextlib.contextmanager
@@ -216,11 +225,18 @@ def _run(address: str, folder: Path, *flags: str) -> dict[str, object]:
     return _Handler.found
 
 
+def test_the_network_of_digits_is_small() -> None:
+    files = sorted((_HERE.parent / "tf2rust" / "mnist_web").glob("*.wasm"))
+    sizes = {file.name: len(gzip.compress(file.read_bytes(), 9)) for file in files}
+    assert len(sizes) == 4
+    assert max(sizes.values()) <= _MOST_BYTES, sizes
+
+
 @pytest.mark.parametrize("isolated", [True, False])
 def test_page_computes_what_keras_does(isolated: bool, tmp_path: Path) -> None:
     dark = isolated
     _Handler.begin(isolated, dark)
-    _write_tone(tmp_path / "tone.wav")
+    _write_sound(tmp_path / "sound.wav")
     _write_video(tmp_path / "star.y4m", _picture(4))
     found = _run(
         "/test.html",
@@ -228,10 +244,10 @@ def test_page_computes_what_keras_does(isolated: bool, tmp_path: Path) -> None:
         _DARK.format(not dark),
         "--use-fake-ui-for-media-stream",
         "--use-fake-device-for-media-stream",
-        f"--use-file-for-fake-audio-capture={tmp_path / 'tone.wav'}",
+        f"--use-file-for-fake-audio-capture={tmp_path / 'sound.wav'}",
         f"--use-file-for-fake-video-capture={tmp_path / 'star.y4m'}",
     )
-    assert found == {"failures": [], "isolated": isolated, "checks": 73}
+    assert found == {"failures": [], "isolated": isolated, "checks": 95}
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the flag is of x86-64's V8")

@@ -53,3 +53,12 @@ export function showLatency(predict) {
   for (let i = 0; i < REPEATS; i++) predict();
   element("latency").textContent = `${(1000 * (performance.now() - start) / REPEATS).toFixed(0)} µs`;
 }
+
+/** Adds the button of an example. */
+export function addExample(label, run) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = label;
+  button.addEventListener("click", run);
+  element("examples").append(button);
+}

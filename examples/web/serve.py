@@ -19,14 +19,13 @@ _PORT = flags.DEFINE_integer("port", 8000, "port on this machine; 0 for any that
 
 _TYPES = {".js": "text/javascript", ".wasm": "application/wasm"}
 _PAGE = Path(__file__).parent
+_NAMES = ("mnist", "shapes", "sounds", "words")
 # Address of a package -> its folder.
-_PACKAGES = {
-    f"/{name}/": _PAGE.parent / "tf2rust" / f"{name}_web" for name in ("mnist", "shapes", "sounds")
-}
+_PACKAGES = {f"/{name}/": _PAGE.parent / "tf2rust" / f"{name}_web" for name in _NAMES}
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """The pages at `/`, and the packages at `/mnist/`, `/shapes/` and `/sounds/`."""
+    """The pages at `/`, and each package at its name, such as `/mnist/`."""
 
     # What lets pages share memory with threads.
     isolation: ClassVar[Mapping[str, str]] = {

@@ -1,7 +1,7 @@
 // Sees the middle of the camera's picture, of a file, or of a shape that the page draws, and shows what it is.
 
 import { drawShape, SHAPES } from "./drawn.js";
-import { bars, element, load, showLatency } from "./page.js";
+import { addExample, bars, element, load, showLatency } from "./page.js";
 import { Shapes } from "./shapes/index.js";
 
 const SIZE = 64;
@@ -90,15 +90,11 @@ async function open(model, file) {
 const model = await load(Shapes);
 if (model) {
   for (const label of Object.keys(SHAPES)) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = label;
-    button.addEventListener("click", () => {
+    addExample(label, () => {
       turnOff();
       const picture = drawShape(label);
       see(model, picture, picture.width, picture.height);
     });
-    element("examples").append(button);
   }
   camera.disabled = false;
   camera.addEventListener("click", () => toggle(model));
