@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tfp_core::{Code, EagerContext, Error, ErrorKind, IntoOperand, Result, TensorHandle};
 
@@ -16,6 +16,9 @@ use crate::variable::Variable;
 
 /// How often the first connection is tried again after a timeout.
 const RETRIES: u16 = 1;
+/// How often a worker that is there tries an item again that met a broken connection, and the pause before.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The coordinator of an asynchronous training: the variables are on the tasks of job `ps`, and the tasks of
 /// job `worker` compute with them. Those tasks run a [`Server`](super::Server); this process is another task
@@ -152,14 +155,23 @@ impl ParameterServer {
             for (index, context) in contexts.iter().enumerate() {
                 let (queue, work) = (&queue, &work);
                 scope.spawn(move || {
+                    let mut tries = 0;
                     while let Some(item) = queue.take() {
                         // Without it, others would wait for ever for an item whose work panics.
                         let _busy = Busy(queue);
                         match work(context, &item) {
-                            Ok(()) => (),
-                            Err(error) if is_gone(&error) => match self.lost(index, &error) {
-                                Some(lost) => return queue.fail(lost),
-                                None => {
+                            Ok(()) => tries = 0,
+                            Err(error) if is_gone(&error) => match self.silent(index) {
+                                Some(silent) if !silent.is_empty() => {
+                                    return queue.fail(lost(&silent, &error));
+                                }
+                                // The connection of another worker broke, which an op of this one met.
+                                Some(_) if tries < TRIES => {
+                                    tries += 1;
+                                    queue.put_back(item);
+                                    std::thread::sleep(PAUSE);
+                                }
+                                _ => {
                                     let address = &self.config.cluster().tasks("worker")[index];
                                     let worker = described(("worker", index, address));
                                     return queue.give_back(item, worker, &error);
@@ -174,10 +186,9 @@ impl ParameterServer {
         queue.result()
     }
 
-    /// The error of servers that are gone, if the worker that met them is still there: no other worker can
-    /// do its item.
+    /// The servers that are gone; nothing when the worker itself is gone.
     #[cold]
-    fn lost(&self, worker: usize, error: &Error) -> Option<Error> {
+    fn silent(&self, worker: usize) -> Option<Vec<String>> {
         let cluster = self.config.cluster();
         let address = cluster.tasks("worker").get(worker)?;
         if !listens(("worker", worker, address)) {
@@ -187,13 +198,18 @@ impl ParameterServer {
         let servers: Vec<_> = servers
             .map(|(at, address)| ("ps", at, &**address))
             .collect();
-        let silent = ask_all(&servers, listens);
-        let problem = format!(
-            "the server is gone with its variables ({error}); start all tasks again and go on from the \
-             last checkpoint"
-        );
-        (!silent.is_empty()).then(|| worker_error(silent.join(", "), error.code(), problem))
+        Some(ask_all(&servers, listens))
     }
+}
+
+/// The error of servers that are gone: no worker can do an item that needs their variables.
+#[cold]
+fn lost(servers: &[String], error: &Error) -> Error {
+    let problem = format!(
+        "the server is gone with its variables ({error}); start all tasks again and go on from the last \
+         checkpoint"
+    );
+    worker_error(servers.join(", "), error.code(), problem)
 }
 
 impl fmt::Debug for ParameterServer {
@@ -264,6 +280,10 @@ impl<T> Queue<T> {
 
     fn fail(&self, error: Error) {
         self.lock().error.get_or_insert(error);
+    }
+
+    fn put_back(&self, item: T) {
+        self.lock().items.push_front(item);
     }
 
     fn give_back(&self, item: T, worker: String, error: &Error) {

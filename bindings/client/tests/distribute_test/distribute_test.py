@@ -235,60 +235,13 @@ def test_a_python_worker_beside_a_rust_worker(tasks: Tasks, python: int) -> None
     assert losses == pytest.approx(others, abs=1e-6)
 
 
-def coordinated(
-    tasks: Tasks,
-) -> tuple[dict[str, list[str]], dict[tuple[str, int], subprocess.Popen[str]]]:
-    """Starts two servers, two workers and their coordinator, the chief."""
+def test_asynchronous_workers(tasks: Tasks) -> None:
     addresses = free_addresses(5)
     cluster = {"ps": addresses[:2], "worker": addresses[2:4], "chief": addresses[4:]}
-    started = {
-        (job, index): tasks.start(cluster, job, index, [TASK, "server"])
-        for job in ("ps", "worker")
-        for index in range(2)
-    }
-    started["chief", 0] = tasks.start(cluster, "chief", 0, [TASK, "coordinate"])
-    return cluster, started
-
-
-def killed_in_a_training(
-    started: dict[tuple[str, int], subprocess.Popen[str]], job: str, index: int
-) -> None:
-    """Kills a task once the coordinator is a tenth on its way."""
-    out = started["chief", 0].stdout
-    assert out is not None
-    assert "begun\n" in iter(out.readline, "")
-    started[job, index].kill()
-
-
-def assert_line(printed: str) -> None:
-    """Checks what the coordinator has learned."""
-    found = dict(re.findall(r"(slope|offset) (\S+)", printed))
-    assert float(found["slope"]) == pytest.approx(3, abs=0.05)
-    assert float(found["offset"]) == pytest.approx(-1, abs=0.05)
-
-
-def test_an_asynchronous_worker_that_dies(tasks: Tasks) -> None:
-    """The other one does its work."""
-    _, started = coordinated(tasks)
-    killed_in_a_training(started, "worker", 1)
-    printed = finished(started["chief", 0])
-    assert "used /job:worker/replica:0/task:0/device:CPU:0" in printed
-    assert_line(printed)
-
-
-def test_a_parameter_server_that_dies(tasks: Tasks) -> None:
-    """It is named, and not the workers that used its variable."""
-    cluster, started = coordinated(tasks)
-    killed_in_a_training(started, "ps", 1)
-    printed = finished(started["chief", 0], status=1)
-    assert f"error /job:ps/task:1 at {cluster['ps'][1]}: " in printed
-    assert "the server is gone with its variables" in printed
-    assert "job:worker/task" not in printed.partition("(")[0]
-
-
-def test_asynchronous_workers(tasks: Tasks) -> None:
-    _, started = coordinated(tasks)
-    printed = finished(started["chief", 0])
+    for job in ("ps", "worker"):
+        for index in range(2):
+            tasks.start(cluster, job, index, [TASK, "server"])
+    printed = finished(tasks.start(cluster, "chief", 0, [TASK, "coordinate"]))
     for line in (
         "on /job:ps/replica:0/task:0/device:CPU:0",
         "on /job:ps/replica:0/task:1/device:CPU:0",
@@ -296,7 +249,9 @@ def test_asynchronous_workers(tasks: Tasks) -> None:
         "used /job:worker/replica:0/task:1/device:CPU:0",
     ):
         assert line in printed
-    assert_line(printed)
+    found = dict(re.findall(r"(slope|offset) (\S+)", printed))
+    assert float(found["slope"]) == pytest.approx(3, abs=0.05)
+    assert float(found["offset"]) == pytest.approx(-1, abs=0.05)
 
 
 def test_a_coordinator_without_a_server(tasks: Tasks) -> None:

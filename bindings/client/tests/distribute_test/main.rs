@@ -264,9 +264,6 @@ fn coordinate() -> Result<()> {
     }
     let used = std::sync::Mutex::new(std::collections::BTreeSet::new());
     servers.for_each(0..200_u32, |cx, step| {
-        if *step == 20 {
-            say("begun");
-        }
         let x = noise(8, *step + 1);
         let y: Vec<f32> = x.iter().map(|x| 3.0 * x - 1.0).collect();
         let x = cx.constant(&Tensor::from_slice(&x, &[8])?)?;
