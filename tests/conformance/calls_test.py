@@ -14,10 +14,11 @@ def test_a_range_that_counts_in_float64_is_found() -> None:
     """`tf.range(0.1, 1.1, 0.1)` has 10 elements in float32, and 11 where float64 counts them."""
     different = 0
     for call in indexed.CALLS["Range"]({"Tidx": FLOAT}):
-        start, limit, delta = (call.inputs[name] for name in ("start", "limit", "delta"))
+        names = ("start", "limit", "delta")
+        start, limit, delta = (np.asarray(call.inputs[name]) for name in names)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             narrow = np.ceil((limit - start) / delta)
-            quotient = (np.float64(limit) - np.float64(start)) / np.float64(delta)
+            quotient = (limit.astype(float) - start.astype(float)) / delta.astype(float)
         different += int(np.isfinite(narrow) and narrow != np.ceil(quotient))
     assert different > 2
 
