@@ -22,10 +22,12 @@ class Call:
     Attributes:
         inputs: Arrays by argument name; a list for a list argument.
         attributes: Attributes that are not given by the inputs.
+        changed: The attribute that another call has otherwise, or empty.
     """
 
     inputs: Mapping[str, Array | list[Array]]
     attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    changed: str = ""
 
 
 SHAPES: tuple[tuple[int, ...], ...] = (
@@ -147,6 +149,19 @@ OUTPUTS: Mapping[str, int] = {
     "FusedBatchNormV3": 5,
 }
 """How many of an op's outputs mean something; the rest is for TensorFlow's own GPU."""
+
+
+def told(op: str, attributes: Mapping[str, Any]) -> int | None:
+    """Returns how many outputs of a call mean something; None if all of them do."""
+    if (
+        op.startswith("FusedBatchNorm")
+        and "Grad" not in op
+        and not attributes.get("is_training", True)
+    ):
+        # Some of the CPU's kernels leave what is for the gradient as the memory was.
+        return 3
+    return OUTPUTS.get(op)
+
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("Round", "int64"): "TensorFlow's CPU kernel gives 0 for every integer",

@@ -115,6 +115,10 @@ def _conv_2d_filter(types: Types) -> Iterator[Call]:
 
 
 def _cast(types: Types) -> Iterator[Call]:
+    if types["SrcT"].kind in "iu":
+        # Numbers of more digits than 16-bit floats have.
+        x = values((41,), types["SrcT"], 1, 0, 30000)
+        yield Call({"x": x}, {"DstT": types["DstT"]})
     for shape in ((), (0,), (37,), (3, 4, 5)):
         yield Call({"x": _some(types, "SrcT", *shape, low=0)}, {"DstT": types["DstT"]})
 

@@ -338,7 +338,6 @@ def test_what_the_cpu_does_not_look_at_is_not_refused(name: str, in_graph: bool)
     tensors = {key: value for key, value in inputs.items() if isinstance(value, tf.Tensor)}
     results = []
     for device in DEVICES:
-
         # What is known when a graph is made would be refused then.
         def call(given: dict[str, tf.Tensor], device: str = device) -> Any:
             with tf.device(device):
@@ -347,3 +346,53 @@ def test_what_the_cpu_does_not_look_at_is_not_refused(name: str, in_graph: bool)
         found = tf.function(call, jit_compile=False)(tensors) if in_graph else call(tensors)
         results.append(tf.nest.map_structure(lambda each: each.numpy(), found))
     tf.nest.map_structure(np.testing.assert_array_equal, *results)
+
+
+TENSOR = tf.zeros([3])
+FAR = tf.constant([[1], [7]])
+TWO = tf.constant([5.0, 6.0])
+BEYOND: dict[str, dict[str, Any]] = {
+    "ScatterNd": {"indices": FAR, "updates": TWO, "shape": [3]},
+    "TensorScatterAdd": {"tensor": TENSOR, "indices": FAR, "updates": TWO},
+    "TensorScatterUpdate": {"tensor": TENSOR, "indices": FAR, "updates": TWO},
+    "GatherNd": {"params": TWO, "indices": FAR},
+}
+"""Calls with an index that is out of range."""
+
+
+@pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
+@pytest.mark.parametrize("op", BEYOND)
+def test_what_is_done_with_a_bad_index_can_be_said(op: str, in_graph: bool) -> None:
+    def call(policy: str) -> Any:
+        def step() -> Any:
+            return getattr(raw, op)(**BEYOND[op], bad_indices_policy=policy)
+
+        return tf.function(step, jit_compile=False)() if in_graph else step()
+
+    found = []
+    for device in DEVICES:
+        with tf.device(device):
+            found.append(call("IGNORE").numpy())
+            for policy in ("", "DEFAULT", "ERROR", "OTHER"):
+                with pytest.raises(tf.errors.InvalidArgumentError):
+                    call(policy)
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_slice_has_one_ellipsis() -> None:
+    def make() -> tuple[list[tf.Variable], Callable[[], Any]]:
+        ends = {"begin": [0, 0], "end": [1, 1], "strides": [1, 1]}
+        return [], lambda: raw.StridedSlice(input=tf.eye(3), **ends, ellipsis_mask=3)
+
+    refused(make)
+
+
+@pytest.mark.parametrize("target", [tf.float16, tf.bfloat16])
+@pytest.mark.parametrize("source", [tf.float16, tf.float32, tf.float64, tf.int32, tf.int64])
+def test_a_cast_that_may_cut_off_bits(source: tf.DType, target: tf.DType) -> None:
+    x = tf.cast(tf.constant([1.005, -2.02, 3.185546875, 3615.0, 9470.0, -12654.0]), source)
+    found = []
+    for device in DEVICES:
+        with tf.device(device):
+            found.append(raw.Cast(x=x, DstT=target, Truncate=True).numpy())
+    np.testing.assert_array_equal(*found)

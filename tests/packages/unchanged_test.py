@@ -90,6 +90,26 @@ def test_imported_late_and_in_a_thread(venv: clean.Venv, tmp_path: pathlib.Path)
     )
 
 
+def test_in_the_cells_of_a_notebook(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
+    """As Jupyter's kernel does it: a cell is executed in `__main__`, inside of a loop that runs."""
+    program(
+        venv,
+        tmp_path,
+        """
+        import asyncio
+
+        CELLS = ("import keras", "import tensorflow as tf", "fit(tf, keras)", "fit(tf, tf.keras)")
+
+        async def kernel():
+            for number, cell in enumerate(CELLS):
+                exec(compile(cell, f"<cell {number}>", "exec"), globals())
+                await asyncio.sleep(0)
+
+        asyncio.run(kernel())
+        """,
+    )
+
+
 def test_in_child_processes(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
     """Fork before TensorFlow has begun to compute: its threads are not in the child."""
     program(

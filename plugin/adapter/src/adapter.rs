@@ -25,7 +25,7 @@ use crate::gpu::{self, Offload};
 use crate::host::HostOp;
 use crate::profile::Profiled;
 use crate::reads::{self, Touched};
-use crate::served::find;
+use crate::served::{find, is_left_to_host, is_lenient};
 use crate::slots::Slots;
 use crate::subnormal::flushed;
 use crate::views::{data_type, layout, read_spec, refused, view_all, writable};
@@ -95,7 +95,8 @@ pub struct OpKernel {
     attrs: NodeAttrs,
     state: State,
     pool: &'static ThreadPool,
-    fault: Option<FaultKind>,
+    /// What stands in for the kernel.
+    instead: Option<Instead>,
     /// The GPU's body of the kernel, where a GPU computes and has one.
     offload: Option<Offload>,
     /// Where the processor reads the GPU's memory slowly, what the CPU's kernel does with it.
@@ -106,6 +107,15 @@ pub struct OpKernel {
     by_shape: bool,
     /// For tensors of more axes than the kernels serve.
     host: HostOp,
+}
+
+/// What stands in for a node's kernel.
+#[derive(Clone, Copy)]
+enum Instead {
+    /// What `TFP_FAULT` asks for.
+    Fault(FaultKind),
+    /// TensorFlow's kernel for the CPU.
+    Host,
 }
 
 /// The inputs of a node's first step, and what its outputs were.
@@ -134,7 +144,9 @@ impl Kernel for OpKernel {
         let def = find(node)?;
         let entropy = || RandomState::new().build_hasher().finish();
         let Shared { pool, fault } = shared(None);
-        let fault = fault.as_ref();
+        let fault = fault.as_ref().filter(|fault| fault.op == def.op);
+        let fault = fault.map(|fault| Instead::Fault(fault.kind));
+        let is_left = is_left_to_host(node) && Eager::is_available();
         Ok(Self {
             def,
             attrs: NodeAttrs::read(def, node)?,
@@ -143,7 +155,7 @@ impl Kernel for OpKernel {
                 counter: AtomicU64::new(0),
             },
             pool,
-            fault: fault.filter(|f| f.op == def.op).map(|f| f.kind),
+            instead: fault.or_else(|| is_left.then_some(Instead::Host)),
             offload: Offload::of(def, |attr| {
                 node.data_type(attr).ok().and_then(dtype::from_tensorflow)
             }),
@@ -156,8 +168,10 @@ impl Kernel for OpKernel {
 
     #[inline]
     fn compute(&self, context: &mut Context<'_>) -> Result<()> {
-        if let Some(fault) = self.fault {
-            return injected(fault);
+        match self.instead {
+            None => {}
+            Some(Instead::Fault(kind)) => return injected(kind),
+            Some(Instead::Host) => return self.host.run(context),
         }
         // The usual counts need no allocation.
         let done = match context.inputs() {
@@ -196,11 +210,11 @@ impl OpKernel {
         self.host.run(context)
     }
 
-    /// A step that was refused. TensorFlow's kernel decides where it looks at less than this device's: at nothing
-    /// else if there are no elements, and at 32 bits of an integer.
+    /// A step that was refused. TensorFlow's kernel decides if it looks at less than this device's: at nothing else
+    /// where there is nothing to compute, and at 32 bits of an integer.
     #[cold]
     fn appeal(&self, context: &mut Context<'_>, refusal: Error) -> Result<()> {
-        if self.def.op.starts_with("Tfp") || !Eager::is_available() {
+        if !is_lenient(self.def.op) || !Eager::is_available() {
             return Err(refusal);
         }
         let inputs = (0..context.inputs()).map(|index| context.input(index).map(Some));
@@ -208,13 +222,15 @@ impl OpKernel {
         let Ok(inputs) = inputs.collect::<Result<Vec<_>>>() else {
             return Err(refusal);
         };
-        if !inputs.iter().flatten().any(is_seen_in_part) {
-            return Err(refusal);
-        }
         let specs = inputs.iter().flatten().map(read_spec);
-        let specs = specs.collect::<Result<Vec<_>>>()?;
+        let Ok(specs) = specs.collect::<Result<Vec<_>>>() else {
+            return Err(refusal);
+        };
         let Ok(plan) = self.plan(context, &inputs, &specs) else {
             // No output is made yet.
+            if !inputs.iter().flatten().any(is_seen_in_part) {
+                return Err(refusal);
+            }
             drop(inputs);
             return self.host.run(context);
         };
