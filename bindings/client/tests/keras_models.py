@@ -436,7 +436,9 @@ def _image_resized(r: Random) -> Case:
 
 def _image_moved(r: Random) -> Case:
     rows, columns, _ = _shape(r, 2)
-    still = k.RandomPerspective((1.0, 1.0), scale=0.0, interpolation=_pick(r, "nearest", "bilinear"))
+    still = k.RandomPerspective(
+        (1.0, 1.0), scale=0.0, interpolation=_pick(r, "nearest", "bilinear")
+    )
     return [(rows, columns, 3)], _together([*(_moved(r) for _ in range(3)), still])
 
 
