@@ -14,7 +14,12 @@ use crate::ops;
 const PHILOX: i32 = 1;
 
 /// Uniform numbers from 0 to 1 of a shape.
-pub(super) fn uniform(pass: &Pass<'_>, x: &AnyValue, shape: AnyValue, seed: u32) -> Result<AnyValue> {
+pub(super) fn uniform(
+    pass: &Pass<'_>,
+    x: &AnyValue,
+    shape: AnyValue,
+    seed: u32,
+) -> Result<AnyValue> {
     let cx = pass.context();
     let state = ops::stateless_random_get_key_counter(cx, pass.seed(seed)?)?;
     let options = ops::StatelessRandomUniformV2Options {

@@ -2,7 +2,7 @@
 
 use tfp_core::Result;
 
-use super::tone::rescaled;
+use super::range::{VALUES, rescaled};
 use super::{augment, check_bounds, clip, pair, per_sample};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -10,9 +10,6 @@ use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
 use crate::nn::layer::{Built, Layer, Pass, wrong_input};
 use crate::ops;
-
-/// The smallest and the largest value of images, where a layer doesn't say otherwise.
-pub(super) const VALUES: (f32, f32) = (0.0, 255.0);
 
 /// The factors that so much less and so much more are.
 fn away_from_one((less, more): (f32, f32)) -> (f32, f32) {
@@ -124,18 +121,6 @@ impl Layer for RandomBrightness {
             changed_brightness(pass, x, seed, factor, values)
         })
     }
-}
-
-/// Whether each sample is changed, (batch, 1, 1, 1): with a probability that is drawn first.
-pub(super) fn applies(
-    pass: &Pass<'_>,
-    x: &AnyValue,
-    seeds: [u32; 2],
-    factor: (f32, f32),
-) -> Result<AnyValue> {
-    let probability = per_sample(pass, x, &[1, 1, 1], seeds[0], factor)?;
-    let draw = per_sample(pass, x, &[1, 1, 1], seeds[1], (0.0, 1.0))?;
-    ops::less(pass.context(), draw, probability)
 }
 
 /// Refuses images that are not of red, green and blue.

@@ -2,9 +2,8 @@
 
 use tfp_core::{Context, Error, Result, Tensor};
 
-use super::color::{VALUES, applies};
 use super::geometry::Sizes;
-use super::tone::list;
+use super::range::{VALUES, applies, list};
 use super::{augment, between, check_bounds, check_image, clip, floats, pair, per_sample};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;

@@ -122,7 +122,7 @@ pub enum Flip {
     Horizontal,
     /// Top and bottom.
     Vertical,
-    /// Both at once.
+    /// Both.
     #[default]
     Both,
 }

@@ -8,6 +8,7 @@ mod color;
 mod filter;
 mod geometry;
 mod perspective;
+mod range;
 mod resize;
 mod tone;
 

@@ -2,29 +2,14 @@
 
 use tfp_core::{Context, DataType, Error, Result, Tensor};
 
-use super::color::{VALUES, applies};
+use super::range::{VALUES, applies, rescaled};
 use super::{augment, cast, check_bounds, check_image, clip, floats, pair, per_sample};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
-use crate::formats::json::Json;
 use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
 use crate::nn::layer::{Built, Layer};
 use crate::ops;
-
-/// Values of one range in another.
-pub(super) fn rescaled(
-    cx: &AnyContext,
-    x: AnyValue,
-    from: (f32, f32),
-    to: (f32, f32),
-) -> Result<AnyValue> {
-    if from == to {
-        return Ok(x);
-    }
-    let part = ops::div(cx, ops::sub(cx, x, from.0)?, from.1 - from.0)?;
-    ops::add_v2(cx, ops::mul(cx, part, to.1 - to.0)?, to.0)
-}
 
 /// Makes the negative of some samples while training.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -302,9 +287,4 @@ fn equalized(cx: &AnyContext, x: &AnyValue, bins: i64) -> Result<AnyValue> {
     let used = ops::sum(cx, used, [1], options)?;
     let is_flat = ops::less_equal(cx, used, 1.0)?;
     ops::reshape(cx, ops::select_v2(cx, is_flat, rows, y)?, shape)
-}
-
-/// Numbers as files have them.
-pub(super) fn list(numbers: &[f32]) -> Json {
-    Json::List(numbers.iter().map(|&one| one.into()).collect())
 }
