@@ -148,11 +148,13 @@ def test_a_subnormal_number_is_the_same_for_every_thread(name: str, in_graph: bo
     """The process has threads that compute beside the caller; each has a part of the elements."""
     compute = SMALL[name]
     function = tf.function(compute, jit_compile=False) if in_graph else compute
+
+    def results(count: int) -> Any:
+        filled = on_device(lambda: function(tf.fill([count], np.float32(1e-40))))
+        return np.unique(filled.numpy())
+
     for _ in range(3):
-        few, many = (
-            np.unique(on_device(lambda n=n: function(tf.fill([n], np.float32(1e-40)))).numpy())
-            for n in (4, 1 << 22)
-        )
+        few, many = results(4), results(1 << 22)
         assert few.tobytes() == many.tobytes(), (few, many)
 
 
