@@ -140,7 +140,7 @@ def may_refuse(op: str, attribute: str) -> bool:
     at once, which `ResizeNearestNeighbor` refuses.
     """
     if op == "ResizeNearestNeighborGrad":
-        return attribute == "half_pixel_centers"
+        return attribute in ("align_corners", "half_pixel_centers")
     return attribute in _WINDOWS and op.startswith(_SLIDING)
 
 
