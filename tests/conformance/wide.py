@@ -119,14 +119,13 @@ LENGTHS = frozenset(
         ("AvgPoolGrad", "ksize"),
         ("Conv2DBackpropFilter", "strides"),
         ("Conv2DBackpropInput", "strides"),
-        ("DepthwiseConv2dNative", "explicit_paddings"),
         ("DepthwiseConv2dNativeBackpropFilter", "strides"),
         ("DepthwiseConv2dNativeBackpropInput", "strides"),
         ("MaxPool", "ksize"),
     }
 )
 """Attributes (op, name) whose lists keep their length, and have no 0: the CPU's kernels end the
-process otherwise."""
+process otherwise. So do paddings of each op: oneDNN's kernels read 8 of them, whatever is there."""
 
 _WINDOWS = frozenset({"ksize", "strides", "dilations", "padding", "explicit_paddings"})
 _SLIDING = ("AvgPool", "Conv2D", "DepthwiseConv2d", "MaxPool")
@@ -202,7 +201,7 @@ def _other_values(op: str, attr: Any, value: Any) -> Iterator[Any]:
         names = {name.decode() for name in attr.allowed_values.list.s}
         yield from sorted((names | {"", "OTHER"}) - {value})
     else:
-        keeps = (op, attr.name) in LENGTHS
+        keeps = (op, attr.name) in LENGTHS or attr.name == "explicit_paddings"
         for other in _other_ints(list(value)):
             if not keeps or (len(other) == len(value) and 0 not in other):
                 yield other

@@ -230,6 +230,14 @@ const WITHOUT_SLOPE: &[(&str, &str)] = &[
         "a step function: the gradient goes straight through",
     ),
     (
+        "ImageProjectiveTransformV2",
+        "Python's function transforms by the inverse, which is not the slope",
+    ),
+    (
+        "ImageProjectiveTransformV3",
+        "Python's function transforms by the inverse, which is not the slope",
+    ),
+    (
         "QuantizeAndDequantizeV2",
         "a step function: the gradient goes straight through",
     ),
