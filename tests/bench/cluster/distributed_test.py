@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.bench.distributed.distributed import Reading, Side, WorkersError, measure, row
+from tests.bench.cluster.distributed import Reading, Side, WorkersError, measure, row
 
 # A worker that makes the steps of its argument, in no time, then what its rank says.
 WORKER = """
