@@ -43,7 +43,7 @@ is the median of those of the rounds.
 {table}
 
 - `images` reads {images} records, parses them, decodes JPEGs of 96 by 128 pixels, resizes them to
-  64 by 64, scales them and makes batches of 32. `map` is parallel, and TensorFlow tunes it.
+  64 by 64 and scales them. A batch has 32 of them. `map` is parallel, and TensorFlow tunes it.
 - `numbers` reads {numbers} integers, adds one to each in `map` and shuffles them. An element has
   one number, so its row tells what an element costs.
 """
