@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import os
+import statistics
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.machine import processor
@@ -19,6 +21,12 @@ def when_and_where() -> str:
     """Returns the day, the processor and the load of the last minute, as a page says them."""
     day = datetime.datetime.now(tz=datetime.UTC).date()
     return f"{day}, {processor()}, load average {os.getloadavg()[0]:.1f} at the start"
+
+
+def cell(readings: Sequence[float], digits: int = 0) -> str:
+    """Returns the median of readings with their quartiles, as a table has them."""
+    low, middle, high = statistics.quantiles(readings, n=4)
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def write(page: str, text: str) -> None:

@@ -37,8 +37,8 @@ reads the same pipelines by `tfp::data` and by Python's `tf.data`, in turn. Both
 same ops with the same attributes, so TensorFlow's kernels do the same work. The time of a reading
 begins before its iterator is made, and ends after its last element.
 
-{where}. Medians of up to {rounds} rounds with quartiles; the ratio
-is the median of those of the rounds.
+{where}.
+Medians of up to {rounds} rounds with quartiles; the ratio is the median of those of the rounds.
 
 {table}
 
@@ -181,12 +181,7 @@ def main(argv: Sequence[str]) -> None:
 
 def _row(name: str, python: list[float], client: list[float]) -> str:
     ratio = statistics.median(c / p for p, c in zip(python, client, strict=True))
-
-    def cell(rates: list[float]) -> str:
-        low, middle, high = statistics.quantiles(rates, n=4)
-        return f"{middle:.0f} ({low:.0f} to {high:.0f})"
-
-    return f"| {name} | {cell(python)} | {cell(client)} | {ratio:.2f} |"
+    return f"| {name} | {report.cell(python)} | {report.cell(client)} | {ratio:.2f} |"
 
 
 if __name__ == "__main__":

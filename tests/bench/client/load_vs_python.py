@@ -34,7 +34,8 @@ loads an exported MobileNetV2 of Keras ({megabytes:.1f} MB) by `tfp::Model` and 
 `tf.saved_model.load`. Each of {rounds} loadings of a side has a process of its own, in which
 TensorFlow has run an op before. The sides take turns.
 
-{where}. Medians with quartiles, and the ratio of the medians:
+{where}.
+Medians with quartiles, and the ratio of the medians:
 
 {table}
 
@@ -84,9 +85,9 @@ def table(python: Sequence[Sequence[float]], client: Sequence[Sequence[float]]) 
     for at, (name, unit) in enumerate(ROWS):
         cells, medians = [name], []
         for readings in (python, client):
-            low, middle, high = statistics.quantiles([one[at] / unit for one in readings], n=4)
-            cells.append(f"{middle:.1f} ({low:.1f} to {high:.1f})")
-            medians.append(middle)
+            values = [one[at] / unit for one in readings]
+            cells.append(report.cell(values, digits=1))
+            medians.append(statistics.median(values))
         lines.append(f"| {' | '.join([*cells, f'{medians[1] / medians[0]:.2f}'])} |")
     return "\n".join(lines)
 

@@ -50,8 +50,9 @@ answers REST by the standard library's threaded server, and gRPC by grpcio with 
 model has three dense layers ({layers}), and a request has one row of 784 float32 numbers: JSON over
 REST, `tensor_content` over gRPC. Each connection sends its next request when it has an answer.
 
-{where}. The load comes from the same machine, so it takes its part
-of the cores. A row is one measurement of {seconds:g} s, after a quarter of it that does not count.
+{where}.
+The load comes from the same machine, so it takes its part of the cores. A row is one measurement of
+{seconds:g} s, after a quarter of it that does not count.
 
 "Waits 2 ms" is `--max_delay_us=2000`: requests wait for others, which slows down one connection.
 {tables}"""

@@ -97,5 +97,5 @@ CASES = {
     "cnn": Case(_cnn, (28, 28, 1), modes=("graph", "eager")),
     "lstm": Case(_lstm, (50, 32)),
     "transformer": Case(_transformer, (64,), share=0.25, tokens=1000),
-    "efficientnet": Case(_efficientnet, (224, 224, 3), batch=8, share=0.05),
+    "efficientnet": Case(_efficientnet, (224, 224, 3), batch=8, share=0.25),
 }

@@ -13,7 +13,6 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from absl import app, flags
+
+from tests.bench import report
 
 if TYPE_CHECKING:
     from tests.bench.client.training_models import Case
@@ -137,11 +138,6 @@ def _in_turn(sides: Sequence[Run], steps: int) -> list[list[float]]:
     return found
 
 
-def _cell(times: Sequence[float]) -> str:
-    low, middle, high = statistics.quantiles(times, n=4)
-    return f"{middle:.0f} ({low:.0f} to {high:.0f})"
-
-
 def _ratio(client: Sequence[float], python: Sequence[float]) -> float:
     return statistics.median(c / p for p, c in zip(python, client, strict=True))
 
@@ -165,8 +161,8 @@ def _measure(client: Client, name: str, case: Case, mode: str, folder: Path) -> 
         row |= dict(zip(names, found, strict=False)) | {"first_step_s": first}
         print(json.dumps(row), flush=True)
         return
-    cells = [f"{name}, {mode}", _cell(found[0]), _cell(found[1])]
-    cells += [_cell(found[2])] if len(found) > 2 else [""]
+    cells = [f"{name}, {mode}", report.cell(found[0]), report.cell(found[1])]
+    cells += [report.cell(found[2])] if len(found) > 2 else [""]
     cells += [f"{_ratio(found[0], found[1]):.2f}"]
     cells += [f"{_ratio(found[0], found[2]):.2f}"] if len(found) > 2 else [""]
     cells += [f"{client.built / 1e9:.2f}", " / ".join(f"{seconds:.1f}" for seconds in first)]
@@ -178,8 +174,11 @@ def main(argv: Sequence[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments: {argv[1:]}")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import tensorflow as tf
+
     from tests.bench.client.training_models import CASES
 
+    os.environ.setdefault("TF_LIBRARY_PATH", str(Path(tf.__file__).parent))
     unknown = sorted(set(_ONLY.value) - set(CASES))
     if unknown:
         raise app.UsageError(f"unknown models {unknown}: there are {sorted(CASES)}")
@@ -193,7 +192,7 @@ def main(argv: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for name in _ONLY.value or CASES:
             case = CASES[name]
-            print(f"{name}: batch {case.batch}, shape {case.shape}", file=sys.stderr)
+            report.tell(f"{name}: batch {case.batch}, shape {case.shape}")
             case.write(Path(scratch) / name)
             for mode in case.modes:
                 _measure(client, name, case, mode, Path(scratch) / name)

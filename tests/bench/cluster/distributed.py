@@ -47,8 +47,9 @@ a network of {weights:,} weights on 1, 2 and 4 workers, each a process with a ba
 has `MultiWorker`, eager and with traced steps. Python has `MultiWorkerMirroredStrategy` in a
 `tf.function`. A time is the median of {steps} steps of the slowest worker.
 
-{where}. All workers share these cores, so more of them are slower: the
-table tells what the collective ops cost, not how a cluster scales.
+{where}.
+All workers share these cores, so more of them are slower: the table tells what the collective ops
+cost, not how a cluster scales.
 
 {table}
 
