@@ -2,8 +2,8 @@
 
 Some kernels choose a way by the sizes that they are called with, so that the code of all ways names
 each of them, and a linker keeps each. The sizes of a model are known here: where none of its layers
-takes a way, the way is closed in the copy of the kernels that the crate gets. What would take it
-takes the general way then, which computes the same more slowly.
+takes a way, its constant in `kernels/src/base/reached.rs` is false in the copy of the kernels that
+the crate gets. What would take it takes the general way then, which computes the same more slowly.
 
 Other ways are for operands that no layer makes, such as a matrix that is not packed. What is copied
 of the runtime tells whether one does.
@@ -11,9 +11,10 @@ of the runtime tells whether one does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from converters.tf import ir
 from converters.tf.ir.sizes import has_open, numbers
@@ -26,32 +27,8 @@ _ROWS = range(64, 4096 + 1)
 _STEPS = (1, 2, 3, 6)
 
 
-@dataclass(frozen=True)
-class Change:
-    """A text of the kernels that becomes another.
-
-    Attributes:
-        file: Its file below `src`.
-        text: What is there once.
-        instead: What takes its place.
-    """
-
-    file: str
-    text: str
-    instead: str
-
-
-@dataclass(frozen=True)
-class _Way:
-    """A way that some layers take.
-
-    Attributes:
-        is_taken: Whether a layer of a crate with std takes it; without std none does.
-        change: What closes it.
-    """
-
-    is_taken: Callable[[ir.Node], bool]
-    change: Change
+CONSTANTS: Final = "base/reached.rs"
+"""The file of the kernels with a constant for each way."""
 
 
 def _has_tiles(node: ir.Node) -> bool:
@@ -78,82 +55,36 @@ def _is_scaled(node: ir.Node) -> bool:
 
 # The module behind which minimal filtering is.
 _TILES = "conv/winograd"
-_WAYS = (
-    _Way(
-        _has_passes,
-        Change(
-            "frame/rows/passes.rs",
-            'cfg!(feature = "std")\n        && (LANES..=WIDEST)',
-            "false\n        && (LANES..=WIDEST)",
-        ),
-    ),
-    _Way(
-        _has_groups,
-        Change(
-            "conv/direct.rs",
-            "spreads(level, conv) || level == Level::Avx512 &&",
-            'cfg!(target_arch = "x86_64") && level == Level::Avx512 &&',
-        ),
-    ),
-    _Way(
-        _is_scaled,
-        Change(
-            "gemm/block/in_place.rs",
-            "    let (apart, k) = (source.pixel, from.run(to, source.depth));\n",
-            "    if const { true } {\n        return 0;\n    }\n"
-            "    let (apart, k) = (source.pixel, from.run(to, source.depth));\n",
-        ),
-    ),
-)
-
-
+# By constant, whether a layer of a crate with std takes the way; without std none does.
+_WAYS: Mapping[str, Callable[[ir.Node], bool]] = {
+    "PASSES": _has_passes,
+    "GROUPS": _has_groups,
+    "SCALED": _is_scaled,
+}
 # The files of the runtime whose kernels multiply matrices that are not packed, or that are
 # transposed. All others multiply by `dense.rs`, `conv.rs` and `chain.rs`, which pack with std.
 _PLAIN = frozenset({"attention.rs", "linear_system.rs", "mat_mul.rs", "recurrent.rs"})
-# Each keeps the compiler from code for them, and fails where there is one nevertheless.
-_PACKED = (
-    Change(
-        "kernels/gemm/mod.rs",
-        "        if gemv::run_few(self, c) {\n",
-        "        if !matches!(self.b, Right::Packed(_)) || self.a.transposed {\n"
-        '            let (argument, expected) = ("b", "a packed matrix");\n'
-        "            return Err(Error::Value { argument, expected });\n"
-        "        }\n"
-        "        if gemv::run_few(self, c) {\n",
-    ),
-    Change(
-        "kernels/gemm/block.rs",
-        "            A::Columns { data, ld, k, far } => {\n",
-        "            A::Columns { .. } if const { true } => unreachable!(),\n"
-        "            A::Columns { data, ld, k, far } => {\n",
-    ),
-    Change(
-        "kernels/gemm/block.rs",
-        "let packed = matches!(b.b, B::Packed { .. });",
-        "let packed = matches!(b.b, B::Packed { .. }) || unreachable!();",
-    ),
-    Change(
-        "kernels/conv/forward.rs",
-        '        check_len("input", input.len(), conv.input_len())?;\n',
-        "        if matches!(self.filter, Filter::Plain(_)) {\n"
-        '            return check_len("packed", 0, 1);\n'
-        "        }\n"
-        '        check_len("input", input.len(), conv.input_len())?;\n',
-    ),
-)
 
 
-def changes(graph: ir.Graph) -> list[Change]:
-    """Returns what closes the ways that no layer of a model takes, minimal filtering apart."""
+def constants(graph: ir.Graph) -> dict[str, str]:
+    """Returns the values of constants, as Rust has them, for the ways that a model does not take.
+
+    Minimal filtering is a file of its own, and `PLAIN` depends on what is copied of the runtime.
+    """
     nodes = list(graph.all_nodes())
-    found = [way.change for way in _WAYS if not any(map(way.is_taken, nodes))]
+    values = {name: "false" for name, takes in _WAYS.items() if not any(map(takes, nodes))}
     steps = _steps(nodes)
     if steps != set(_STEPS):
-        kept = " | ".join(str(step) for step in sorted(steps))
-        text = "matches!(step, 1 | 2 | 3 | 6)"
-        instead = f"matches!(step, {kept})" if kept else "false"
-        found.append(Change("gemm/block/narrow.rs", text, instead))
-    return found
+        each = ("true" if step in steps else "false" for step in range(max(_STEPS) + 1))
+        values["STEPS"] = f"&[{', '.join(each)}]"
+    return values
+
+
+def _with_values(text: str, values: Mapping[str, str]) -> str:
+    """Returns the file of constants with other values, for those of them that are in it."""
+    for name, value in values.items():
+        text = re.sub(rf"(const {name}: [^=]+ = )[^;]*;", rf"\g<1>{value};", text, count=1)
+    return text
 
 
 def _steps(nodes: list[ir.Node]) -> set[int]:
@@ -181,8 +112,8 @@ def without_unreached(kernels: Mapping[str, str], graph: ir.Graph, std: bool) ->
         # Without std no filter is transformed.
         files = {path: text for path, text in files.items() if not path.startswith(f"{_TILES}/")}
         files[f"{_TILES}.rs"] = (_TEMPLATES / "winograd.rs").read_text("utf-8")
-    for change in changes(graph) if std else ():
-        files[change.file] = files[change.file].replace(change.text, change.instead)
+    if std:
+        files[CONSTANTS] = _with_values(files[CONSTANTS], constants(graph))
     return files
 
 
@@ -192,10 +123,7 @@ def with_packed_products(files: Mapping[str, str]) -> dict[str, str]:
     Args:
         files: The runtime and the kernels, by path below the runtime's folder.
     """
-    left = dict(files)
-    if not _PLAIN.isdisjoint(files):
-        return left
-    for change in _PACKED:
-        if change.file in left:
-            left[change.file] = left[change.file].replace(change.text, change.instead)
-    return left
+    path = f"kernels/{CONSTANTS}"
+    if path not in files or not _PLAIN.isdisjoint(files):
+        return dict(files)
+    return {**files, path: _with_values(files[path], {"PLAIN": "false"})}

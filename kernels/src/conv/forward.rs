@@ -10,6 +10,7 @@ use super::winograd::{Once, Tiles, Winograd};
 use crate::base::error::Result;
 use crate::base::level::{Level, indexes_freely, level};
 use crate::base::parallel::{Parallel, Serial};
+use crate::base::reached;
 use crate::base::scratch::take;
 use crate::gemm::block::{A, B, Multiply};
 use crate::gemm::pack::check_level;
@@ -117,6 +118,9 @@ impl<'a> Forward<'a> {
     ) -> Result<()> {
         let conv = &self.conv;
         conv.check()?;
+        if !reached::PLAIN && matches!(self.filter, Filter::Plain(_)) {
+            return check_len("packed", 0, 1);
+        }
         check_len("input", input.len(), conv.input_len())?;
         check_len("output", output.len(), conv.output_len())?;
         if let Some(bias) = self.bias {

@@ -13,6 +13,7 @@ pub(super) mod turns;
 use super::source::{MAX_RUN, Position, Source};
 use super::tile::{self, Store, Strip};
 use crate::base::level::{Level, first_cache_is_wide};
+use crate::base::reached;
 use crate::simd::blocks::Block;
 use crate::simd::{Body, Simd};
 pub(super) use columns::are_far;
@@ -121,6 +122,7 @@ impl Body for Multiply<'_, '_, '_> {
                     ..walk
                 });
             }
+            A::Columns { .. } if !reached::PLAIN => unreachable!(),
             A::Columns { data, ld, k, far } => {
                 let mut from = 0;
                 loop {
@@ -231,6 +233,9 @@ fn rows_columns<S: Simd>(
 ) {
     let most = const { most_rows(S::REGISTERS)[1] };
     let packed = matches!(b.b, B::Packed { .. });
+    if !reached::PLAIN && !packed {
+        unreachable!();
+    }
     let mut memory = match packed && source.taps_follow() {
         true => memory.first_chunk_mut::<MAX_ROWS>(),
         false => None,

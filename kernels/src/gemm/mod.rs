@@ -25,6 +25,7 @@ use crate::base::adapt::check_count;
 use crate::base::error::{Error, Result};
 use crate::base::level::{Level, level};
 use crate::base::parallel::{Parallel, Serial};
+use crate::base::reached;
 use crate::gemm::thin::Thin;
 use crate::simd::blocks::{Cut, for_each_block};
 use crate::simd::dispatch;
@@ -166,6 +167,10 @@ impl<'a> Gemm<'a> {
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<()> {
+        if !reached::PLAIN && (!matches!(self.b, Right::Packed(_)) || self.a.transposed) {
+            let (argument, expected) = ("b", "a packed matrix");
+            return Err(Error::Value { argument, expected });
+        }
         if gemv::run_few(self, c) {
             return Ok(());
         }

@@ -11,7 +11,7 @@ import pytest
 from converters.tf import ir
 from converters.tf.emit import unreached
 from converters.tf.emit.options import Options
-from converters.tf.emit.unreached import changes, without_unreached
+from converters.tf.emit.unreached import CONSTANTS, constants, without_unreached
 from converters.tf.emit.vendor import read_sources, strip
 from converters.tf.ir.expressions import unknown
 from converters.tf.tests.crates import graphs
@@ -39,16 +39,21 @@ def _softmax(width: int) -> ir.Graph:
     return s.graph()
 
 
+def _values(text: str) -> dict[str, str]:
+    """Returns the values of a file of constants by name."""
+    return dict(re.findall(r"const (\w+): [^=]+ = ([^;]*);", text))
+
+
 def _closed(graph: ir.Graph) -> set[str]:
-    """Returns the files of the kernels that differ for a crate with std."""
+    """Returns the constants that are false for a crate with std, and whether tiles are left out."""
     left = without_unreached(KERNELS, graph, True)
-    return {path for path in left if left[path] != KERNELS[path]}
+    assert {path for path in left if left[path] != KERNELS[path]} <= {CONSTANTS, TILES}
+    closed = {name for name, value in _values(left[CONSTANTS]).items() if value == "false"}
+    return closed | ({TILES} if left[TILES] != KERNELS[TILES] else set())
 
 
-TILES, PASSES = "conv/winograd.rs", "frame/rows/passes.rs"
-DIRECT, NARROW = "conv/direct.rs", "gemm/block/narrow.rs"
-SCALED = "gemm/block/in_place.rs"
-EVERY = {TILES, PASSES, DIRECT, NARROW, SCALED}
+TILES = "conv/winograd.rs"
+EVERY = {TILES, "PASSES", "GROUPS", "SCALED"}
 
 
 @pytest.mark.parametrize(
@@ -56,13 +61,13 @@ EVERY = {TILES, PASSES, DIRECT, NARROW, SCALED}
     [
         (_softmax(10), set()),
         (_softmax(63), set()),
-        (_softmax(64), {PASSES}),
-        (_softmax(4096), {PASSES}),
+        (_softmax(64), {"PASSES"}),
+        (_softmax(4096), {"PASSES"}),
         (_softmax(4097), set()),
         (_conv(8, 24), set()),
         (_conv(32, 32), {TILES}),
         (_conv(32, 32, stride=2), set()),
-        (_conv(32, 32, groups=4), {DIRECT}),
+        (_conv(32, 32, groups=4), {"GROUPS"}),
         (graphs.tiled(), {TILES}),
     ],
 )
@@ -73,16 +78,18 @@ def test_a_way_stays_for_a_layer_that_takes_it(graph: ir.Graph, taken: set[str])
 @pytest.mark.parametrize(
     ("graph", "steps"),
     [
-        (_softmax(10), "false"),
-        (_conv(1, 16), "matches!(step, 1)"),
-        (_conv(3, 16, stride=2), "matches!(step, 6)"),
-        (_conv(3, 3, groups=3), "matches!(step, 3)"),
-        (_conv(4, 16), "false"),
+        (_softmax(10), set()),
+        (_conv(1, 16), {1}),
+        (_conv(3, 16, stride=2), {6}),
+        (_conv(3, 3, groups=3), {3}),
+        (_conv(4, 16), set()),
     ],
 )
-def test_neighbours_have_the_steps_of_the_model(graph: ir.Graph, steps: str) -> None:
-    (change,) = (change for change in changes(graph) if change.file == NARROW)
-    assert change.instead == steps
+def test_neighbours_have_the_steps_of_the_model(graph: ir.Graph, steps: set[int]) -> None:
+    left = without_unreached(KERNELS, graph, True)[CONSTANTS]
+    values = _values(left)["STEPS"].strip("&[]").split(", ")
+    assert {step for step, value in enumerate(values) if value == "true"} == steps
+    assert len(values) == 7
 
 
 def test_a_size_that_a_call_decides_may_take_any_way() -> None:
@@ -90,7 +97,7 @@ def test_a_size_that_a_call_decides_may_take_any_way() -> None:
     steps = unknown("steps")
     x = s.input("x", (B, steps))
     s.op(ir.Softmax(), [x], (B, steps))
-    assert PASSES not in _closed(s.graph())
+    assert "PASSES" not in _closed(s.graph())
 
 
 def test_without_std_no_filter_is_transformed() -> None:
@@ -99,10 +106,10 @@ def test_without_std_no_filter_is_transformed() -> None:
     assert {path for path in left if left[path] != KERNELS[path]} == {TILES}
 
 
-@pytest.mark.parametrize("make", [graphs.mlp, graphs.tiled])
-def test_every_change_is_of_a_text_that_is_there_once(make: Callable[[], ir.Graph]) -> None:
-    for change in changes(make()):
-        assert KERNELS[change.file].count(change.text) == 1, change
+def test_every_constant_is_one_of_the_kernels_and_open_there() -> None:
+    values = _values(KERNELS[CONSTANTS])
+    assert set(constants(graphs.mlp())) | {"PLAIN"} == set(values)
+    assert "false" not in values.values()
 
 
 def test_the_bounds_are_those_of_the_kernels() -> None:
@@ -111,22 +118,25 @@ def test_the_bounds_are_those_of_the_kernels() -> None:
         assert match is not None
         return int(match[1])
 
-    lanes, widest = constant("frame/rows.rs", "LANES"), constant(PASSES, "WIDEST")
+    lanes = constant("frame/rows.rs", "LANES")
+    widest = constant("frame/rows/passes.rs", "WIDEST")
     assert range(lanes, widest + 1) == unreached._ROWS
 
 
-def test_products_are_packed_where_no_layer_makes_others() -> None:
+@pytest.mark.parametrize(
+    ("make", "is_plain"), [(graphs.digits, "false"), (graphs.products, "true")]
+)
+def test_products_are_packed_where_no_layer_makes_others(
+    make: Callable[[], ir.Graph], is_plain: str
+) -> None:
+    files = emitted(make(), Options("model", "graphs.py"))
+    text = files[f"src/runtime/kernels/{CONSTANTS}"].decode()
+    assert _values(text)["PLAIN"] == is_plain
+
+
+def test_a_crate_without_tiles_has_no_file_of_them() -> None:
     files = emitted(graphs.digits(), Options("digits", "graphs.py"))
-    crate = {p.removeprefix("src/runtime/"): t.decode("latin-1") for p, t in files.items()}
-    assert all(change.instead.split("\n")[0] in crate[change.file] for change in unreached._PACKED)
-    assert not any("winograd/" in path for path in crate)
-    files = emitted(graphs.products(), Options("products", "graphs.py"))
-    assert b"A::Columns { .. } if" not in files["src/runtime/kernels/gemm/block.rs"]
-
-
-@pytest.mark.parametrize("change", unreached._PACKED, ids=lambda change: change.file)
-def test_what_packed_products_change_is_there_once(change: unreached.Change) -> None:
-    assert KERNELS[change.file.removeprefix("kernels/")].count(change.text) == 1
+    assert not any("winograd/" in path for path in files)
 
 
 def test_the_files_that_make_other_products_are_those_of_the_runtime() -> None:

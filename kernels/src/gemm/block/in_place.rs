@@ -5,6 +5,7 @@ use super::piece::Piece;
 use super::strip::{CopiedRows, copied_tile, map_strip};
 use super::tiling::{MAX_ROWS, most_rows, tiles};
 use crate::base::level::{Level, first_cache_is_wide, indexes_freely};
+use crate::base::reached;
 use crate::gemm::source::{Position, Scale, Source};
 use crate::gemm::tile::{self, Store, Strip};
 use crate::simd::Simd;
@@ -102,6 +103,9 @@ pub(super) fn scaled_columns<S: Simd>(
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) -> usize {
+    if !reached::SCALED {
+        return 0;
+    }
     let (apart, k) = (source.pixel, from.run(to, source.depth));
     let Some(data) = source.matrix(block.row, from.element) else {
         return 0;

@@ -13,6 +13,7 @@ use core::ops::Range;
 use super::panels::{Columns, Panel};
 use super::piece::Piece;
 use super::tiling::{MAX_ROWS, has_tile, most_rows};
+use crate::base::reached;
 use crate::gemm::source::{MAX_RUN, Position, Source};
 use crate::gemm::tile::{self, Store, Strip, Sums};
 use crate::simd::Simd;
@@ -52,7 +53,14 @@ pub(super) fn step<S: Simd>(source: &Source<'_>, (from, to): (Piece, Piece)) -> 
         && source.y.taps.count * pitch::<S>(step, run) <= MAX_ROWS * tile::STRIP
         && from.whole_lines(to)
         && source.neighbours_overlap();
-    (fits && matches!(step, 1 | 2 | 3 | 6)).then_some(step)
+    let has_tiles = match step {
+        1 => reached::STEPS[1],
+        2 => reached::STEPS[2],
+        3 => reached::STEPS[3],
+        6 => reached::STEPS[6],
+        _ => false,
+    };
+    (fits && has_tiles).then_some(step)
 }
 
 /// Elements that a strip sees of a line, rounded up to what the last tile reads if its rows do not
