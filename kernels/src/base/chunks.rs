@@ -1,17 +1,14 @@
 //! Splits an output between tasks.
 
 use crate::base::parallel::Parallel;
+use crate::base::worth::Work;
 use crate::simd::blocks::for_each_chunk_of_all;
-
-/// Elements of a cheap operation that repay handing a task to another thread.
-const GRAIN: usize = 1 << 14;
 
 /// Length of the chunks into which `len` outputs are split: a multiple of `unit`, and the whole if
 /// splitting does not pay. `cost` is the work per output in units of one addition from memory.
 #[must_use]
 pub(crate) fn chunk_len(parallel: &dyn Parallel, len: usize, unit: usize, cost: usize) -> usize {
-    let grain = GRAIN.div_ceil(cost.max(1));
-    if len < 2 * grain {
+    if !Work::Elements(len, cost).repays() {
         return len.max(1);
     }
     let threads = parallel.threads().max(1);
@@ -19,7 +16,7 @@ pub(crate) fn chunk_len(parallel: &dyn Parallel, len: usize, unit: usize, cost: 
         return len.max(1);
     }
     // Two tasks per thread, so that a thread that was held up does not hold up all.
-    let wanted = len.div_ceil(2 * threads).max(grain);
+    let wanted = len.div_ceil(2 * threads).max(Work::least_elements(cost));
     let unit = unit.max(1);
     wanted.div_ceil(unit).saturating_mul(unit)
 }

@@ -22,3 +22,4 @@ pub(crate) mod tasks;
 #[allow(unsafe_code)] // Lends a caller's closure to its workers.
 #[cfg(feature = "std")]
 pub mod threads;
+pub(crate) mod worth;

@@ -29,6 +29,9 @@ const SPINS: usize = 500;
 /// How long it then goes on looking, between turns of other threads, before it sleeps: longer than
 /// the kernels of a model let it wait.
 const PATIENCE: Duration = Duration::from_micros(500);
+/// How often it looks between two such turns: a system call takes more from a thread that shares
+/// the core than looking does.
+const LOOKS: usize = 16;
 /// Work for which workers that sleep are woken. To wake one costs the caller about 20 microseconds,
 /// and the worker comes 50 to 150 microseconds later.
 const WAKING: Duration = Duration::from_micros(200);
@@ -68,6 +71,8 @@ struct Crew {
     last: Instant,
     /// For how many rows of jobs, each after such a wait, they are woken before any work.
     expected: u8,
+    /// What a row must still take that they were woken for so, or zero.
+    unproved: Duration,
 }
 
 struct Shared {
@@ -187,6 +192,7 @@ impl ThreadPool {
                 alone: Duration::ZERO,
                 last: Instant::now(),
                 expected: 0,
+                unproved: Duration::ZERO,
             }),
             process: std::process::id(),
         }
@@ -235,9 +241,13 @@ impl ThreadPool {
             .any(|part| part.asleep.load(Ordering::SeqCst));
         if !asleep || self.begin(job, tasks, crew) {
             self.call_workers(threads, asleep, crew);
+            let start = (!crew.unproved.is_zero()).then(Instant::now);
             job.share(0, &shared.parts, || true);
             if asleep {
                 crew.last = Instant::now();
+            }
+            if let Some(start) = start {
+                crew.unproved = crew.unproved.saturating_sub(start.elapsed());
             }
         }
         // No worker gets the pointer any more, and those that may have it are waited for: after
@@ -264,8 +274,15 @@ impl ThreadPool {
         let start = Instant::now();
         if start.saturating_duration_since(crew.last) > PATIENCE {
             crew.alone = Duration::ZERO;
+            if !crew.unproved.is_zero() {
+                // The row before was too short to wake anybody.
+                crew.expected = 0;
+            }
+            crew.unproved = Duration::ZERO;
             if let Some(left) = crew.expected.checked_sub(1) {
                 crew.expected = left;
+                // They share what is left when they come.
+                crew.unproved = crew.waking / 2;
                 return true;
             }
         }
@@ -376,8 +393,11 @@ fn wait_for(there: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
         thread::yield_now();
-        if there() {
-            return true;
+        for _ in 0..LOOKS {
+            if there() {
+                return true;
+            }
+            core::hint::spin_loop();
         }
     }
     false

@@ -7,11 +7,11 @@ use super::geometry::{Conv, check_len};
 use super::winograd::FilterGradient;
 use crate::base::error::Result;
 use crate::base::level::{Level, level};
-use crate::base::parallel::{Parallel, Serial};
+use crate::base::parallel::Parallel;
 use crate::base::scratch::take;
 use crate::gemm::block::tiles;
 use crate::gemm::tile::{self, Store};
-use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, pack};
+use crate::gemm::{Gemm, Matrix, pack};
 use crate::simd::blocks::{Block, Cut, for_each_block};
 use crate::simd::{Body, Simd, dispatch};
 
@@ -82,11 +82,7 @@ impl BackwardFilter {
         if filter.is_empty() {
             return Ok(());
         }
-        let parallel: &dyn Parallel = if conv.flops() < PARALLEL_FLOPS {
-            &Serial
-        } else {
-            parallel
-        };
+        let parallel = conv.gradient_work(conv.filter_len()).threads(parallel);
         if let Some(product) = self.product(input, output) {
             return product.run(filter, conv.out_channels, scratch, parallel);
         }

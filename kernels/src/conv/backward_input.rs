@@ -10,13 +10,13 @@ use super::outside::Parts;
 use super::winograd::Once;
 use crate::base::error::Result;
 use crate::base::level::{Level, level};
-use crate::base::parallel::{Parallel, Serial};
+use crate::base::parallel::Parallel;
 use crate::base::scratch::take;
+use crate::gemm::Activation;
 use crate::gemm::block::{A, B, Multiply};
 use crate::gemm::pack::check_level;
 use crate::gemm::source::{Axis, Source, Taps};
 use crate::gemm::tile::Store;
-use crate::gemm::{Activation, PARALLEL_FLOPS};
 use crate::simd::blocks::for_each_block;
 use crate::simd::{Body, Simd, dispatch};
 
@@ -104,11 +104,7 @@ impl<'a> BackwardInput<'a> {
         if let Some(bias) = self.bias {
             check_len("bias", bias.len(), conv.in_channels)?;
         }
-        let parallel: &dyn Parallel = if conv.flops() < PARALLEL_FLOPS {
-            &Serial
-        } else {
-            parallel
-        };
+        let parallel = conv.gradient_work(conv.input_len()).threads(parallel);
         if let (Filter::Plain(filter), Some(once)) = (self.filter, self.once()) {
             check_level(self.level)?;
             check_len("filter", filter.len(), conv.filter_len())?;

@@ -13,7 +13,7 @@ use super::geometry::{Conv, Window, check_len};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::{Parallel, Serial};
 use crate::base::scratch::take;
-use crate::gemm::PARALLEL_FLOPS;
+use crate::base::worth::Work;
 use crate::simd::blocks::for_each_pair;
 
 /// Convolutions of a chain, at most.
@@ -182,10 +182,8 @@ impl Chain<'_, '_> {
         let room = self.room()?;
         let scratch = take(scratch, room)?;
         let flops = self.links.iter().map(|link| link.conv().flops());
-        let threads = match flops.fold(0, usize::saturating_add) < PARALLEL_FLOPS {
-            true => 1,
-            false => parallel.threads().max(1),
-        };
+        let work = Work::Product(flops.fold(0, usize::saturating_add), 0);
+        let threads = work.threads(parallel).threads().max(1);
         let (tasks, near, within): (_, _, &dyn Parallel) = match threads <= TASKS {
             true => (threads, NEAR, &Serial),
             false => (1, room, parallel),

@@ -16,13 +16,12 @@ use self::backward::{FilterBlock, InputLine};
 use super::geometry::{Conv, Window, check_len};
 use crate::base::error::{Error, Result};
 use crate::base::level::{Level, level};
-use crate::base::parallel::{Parallel, Serial};
+use crate::base::parallel::Parallel;
+use crate::base::worth::Work;
 use crate::gemm::Activation;
 use crate::simd::blocks::{Cut, for_each_block, for_each_chunk};
 use crate::simd::{Body, Simd, dispatch};
 
-/// Multiplications and additions below which another thread costs more than it saves.
-const PARALLEL_FLOPS: usize = 400_000;
 /// Elements of the output that are computed before what comes last is applied to them: they stay in
 /// the second cache.
 const NEAR: usize = 1 << 15;
@@ -75,14 +74,6 @@ impl<'a> Depthwise<'a> {
         check_len("output", output, conv.output_len())
     }
 
-    fn threads<'p>(&self, parallel: &'p dyn Parallel) -> &'p dyn Parallel {
-        if self.conv.flops() < PARALLEL_FLOPS {
-            &Serial
-        } else {
-            parallel
-        }
-    }
-
     /// Computes the output.
     ///
     /// # Errors
@@ -101,7 +92,7 @@ impl<'a> Depthwise<'a> {
             check_len("bias", bias.len(), conv.out_channels)?;
         }
         let line = conv.x.output * conv.out_channels;
-        let parallel = self.threads(parallel);
+        let parallel = Work::Depthwise(conv.flops()).threads(parallel);
         let chunk = line * lines_per_task(conv.batch * conv.y.output, parallel);
         for_each_chunk(parallel, output, chunk, |start, output| {
             let lines = match self.activation {
@@ -139,7 +130,7 @@ impl<'a> Depthwise<'a> {
         self.check(input.len(), filter.len(), output.len())?;
         let conv = &self.conv;
         let line = conv.x.input * conv.in_channels;
-        let parallel = self.threads(parallel);
+        let parallel = Work::DepthwiseGradient(conv.flops()).threads(parallel);
         let chunk = line * lines_per_task(conv.batch * conv.y.input, parallel);
         for_each_chunk(parallel, input, chunk, |start, input| {
             for (i, input) in input.chunks_exact_mut(line).enumerate() {
@@ -175,7 +166,7 @@ impl<'a> Depthwise<'a> {
             columns: 64,
             rest: 0,
         };
-        let parallel = self.threads(parallel);
+        let parallel = Work::DepthwiseGradient(conv.flops()).threads(parallel);
         for_each_block(parallel, filter, columns, (taps, columns), cut, |block| {
             let body = FilterBlock {
                 conv,

@@ -9,15 +9,16 @@ use super::outside::Parts;
 use super::winograd::{Once, Tiles, Winograd};
 use crate::base::error::Result;
 use crate::base::level::{Level, indexes_freely, level};
-use crate::base::parallel::{Parallel, Serial};
+use crate::base::parallel::Parallel;
 use crate::base::reached;
 use crate::base::scratch::take;
+use crate::base::worth::Work;
+use crate::gemm::Activation;
 use crate::gemm::block::{A, B, Multiply};
 use crate::gemm::pack::check_level;
 use crate::gemm::source::{Axis, Source, Taps};
 use crate::gemm::thin::Thin;
 use crate::gemm::tile::Store;
-use crate::gemm::{Activation, PARALLEL_FLOPS};
 use crate::simd::blocks::for_each_block;
 use crate::simd::dispatch;
 
@@ -246,11 +247,7 @@ impl<'a> Forward<'a> {
 
     /// The threads that the work is worth.
     fn threads<'p>(&self, parallel: &'p dyn Parallel) -> &'p dyn Parallel {
-        if self.conv.flops() < PARALLEL_FLOPS {
-            &Serial
-        } else {
-            parallel
-        }
+        Work::Product(self.conv.flops(), self.conv.output_len()).threads(parallel)
     }
 
     fn group(

@@ -1,6 +1,7 @@
 //! Sizes of a convolution or pooling: windows, padding, outputs.
 
 use crate::base::error::{Error, Result};
+use crate::base::worth::Work;
 
 /// How an axis is padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,6 +234,11 @@ impl Conv {
             .saturating_mul(2 * taps)
             .saturating_mul(self.group_in())
             .saturating_mul(self.out_channels)
+    }
+
+    /// What there is to do for a gradient of so many elements.
+    pub(crate) fn gradient_work(&self, sums: usize) -> Work {
+        Work::Product(self.flops(), sums).or(Work::Weights(self.filter_len()))
     }
 
     /// Whether every output sees exactly the input at its own place.

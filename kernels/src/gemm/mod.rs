@@ -24,8 +24,9 @@ pub(crate) mod tile;
 use crate::base::adapt::check_count;
 use crate::base::error::{Error, Result};
 use crate::base::level::{Level, level};
-use crate::base::parallel::{Parallel, Serial};
+use crate::base::parallel::Parallel;
 use crate::base::reached;
+use crate::base::worth::Work;
 use crate::gemm::thin::Thin;
 use crate::simd::blocks::{Cut, for_each_block};
 use crate::simd::dispatch;
@@ -39,8 +40,6 @@ use tile::Store;
 
 /// Rows of B that are packed at a time.
 const PACKED_ROWS: usize = source::MAX_RUN;
-/// Multiplications and additions below which another thread costs more than it saves.
-pub(crate) const PARALLEL_FLOPS: usize = 1_000_000;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -139,6 +138,17 @@ impl<'a> Gemm<'a> {
         )
     }
 
+    /// What there is to do.
+    fn work(&self) -> Work {
+        let sums = self.m.saturating_mul(self.n);
+        let product = Work::Product(sums.saturating_mul(2 * self.k.max(1)), sums);
+        let weights = match (self.m, self.n) {
+            (1, lines) | (lines, 1) => lines.saturating_mul(self.k),
+            _ => 0,
+        };
+        product.or(Work::Weights(weights))
+    }
+
     fn needs_packing(&self, b: &Matrix<'_>) -> bool {
         let direct = self.m <= DIRECT_ROWS && !self.a.transposed && !b.transposed;
         self.k > 0 && !direct && !self.is_narrow()
@@ -191,15 +201,7 @@ impl<'a> Gemm<'a> {
             };
             return thin.run(&self.a.data[..self.k], b, &mut c[..self.n], parallel);
         }
-        let flops = self
-            .m
-            .saturating_mul(self.n)
-            .saturating_mul(2 * self.k.max(1));
-        let parallel: &dyn Parallel = if flops < PARALLEL_FLOPS {
-            &Serial
-        } else {
-            parallel
-        };
+        let parallel = self.work().threads(parallel);
         let whole = |from: usize, k: usize| match self.a.transposed {
             false => A::Rows(Source {
                 scale: self.scale.as_ref(),

@@ -8,6 +8,7 @@ use crate::base::adapt::check_count;
 use crate::base::error::Result;
 use crate::base::level::Level;
 use crate::base::parallel::Parallel;
+use crate::base::worth::Work;
 use crate::gemm::pack::{self, lanes, panel, panel_at};
 use crate::gemm::{Activation, Packed};
 use crate::simd::blocks::{Cut, for_each_block};
@@ -17,8 +18,6 @@ mod pair;
 
 pub use pair::Pair;
 
-/// Elements of a matrix below which another thread costs more than it saves.
-const PARALLEL_WEIGHTS: usize = 5 << 14;
 /// Elements of a matrix for each task of a thread, so that one that comes late finds work, ...
 const ROUND: usize = 1 << 19;
 /// ... and such tasks, at most.
@@ -62,7 +61,7 @@ impl Thin<'_> {
         if let Some(bias) = self.bias {
             check_count("bias", bias.len(), matrix.n)?;
         }
-        if matrix.k * matrix.n < PARALLEL_WEIGHTS || parallel.threads() == 1 {
+        if !Work::Weights(matrix.k * matrix.n).repays() || parallel.threads() == 1 {
             self.columns(x, matrix, 0, out);
         } else {
             // By value, so that what the other branch needs is not in memory.

@@ -206,5 +206,6 @@ fn a_caller_learns_that_there_is_little_work() {
         counts(&pool, 2);
         !all_asleep(&pool)
     });
-    assert!(woken.count() <= usize::from(EXPECTATIONS));
+    // Once, unless the machine takes the caller away for so long that a row seems to be long.
+    assert!(woken.count() <= usize::from(EXPECTATIONS / 4));
 }

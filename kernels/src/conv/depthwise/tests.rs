@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::parallel::Serial;
 use crate::conv::Padding;
 use crate::conv::tests::{conv, each_product};
 use crate::simd::available;

@@ -5,17 +5,15 @@
 
 use crate::base::error::Result;
 use crate::base::level::{Level, level};
-use crate::base::parallel::{Parallel, Serial};
+use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
+use crate::base::worth::Work;
 use crate::conv::Window;
 use crate::conv::depthwise::{each_tap, lines_per_task};
 use crate::conv::geometry::check_len;
 use crate::simd::blocks::for_each_chunk;
 use crate::simd::stream::{self, Fence};
 use crate::simd::{Body, Simd, dispatch, fetch_far};
-
-/// Elements that are looked at below which another thread costs more than it saves.
-const PARALLEL_ELEMENTS: usize = 1 << 17;
 
 /// What becomes of the elements of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,11 +74,7 @@ impl Pooling {
 
     fn threads<'p>(&self, parallel: &'p dyn Parallel) -> &'p dyn Parallel {
         let taps = self.y.size.saturating_mul(self.x.size);
-        if self.output_len().saturating_mul(taps) < PARALLEL_ELEMENTS {
-            &Serial
-        } else {
-            parallel
-        }
+        Work::Windows(self.output_len(), taps).threads(parallel)
     }
 
     /// Computes the output.

@@ -7,6 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::base::parallel::{Parallel, Serial};
 use crate::base::scratch;
 use crate::base::shape::Shape;
+use crate::base::worth::Work;
 use crate::gemm::{Gemm, Matrix, Packed, Right};
 use crate::ops::matrix::mat_mul::dense;
 use crate::simd::blocks::for_each_chunk;
@@ -155,12 +156,9 @@ impl BatchMatMul {
             }
             return Ok(());
         }
-        let flops = 2 * m * n * k.max(1);
-        let parallel: &dyn Parallel = if flops * self.c.elements() < 2_000_000 {
-            &Serial
-        } else {
-            parallel
-        };
+        let sums = (m * n).saturating_mul(self.c.elements());
+        let work = Work::Product(sums.saturating_mul(2 * k.max(1)), 0);
+        let parallel = work.threads(parallel);
         if needed == 0 {
             for_each_chunk(parallel, c, len_c, |start, c| {
                 let (a, b) = of(start / len_c);

@@ -5,9 +5,10 @@ use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::level::{Level, level};
-use crate::base::parallel::{Parallel, Serial};
+use crate::base::parallel::Parallel;
 use crate::base::scratch;
 use crate::base::shape::Shape;
+use crate::base::worth::Work;
 use crate::conv::attributes::Format;
 use crate::conv::geometry::check_len;
 use crate::simd::blocks::for_each_chunk;
@@ -22,9 +23,6 @@ pub static DEF: KernelDef = KernelDef {
     run,
     ..KernelDef::of("BiasAdd")
 };
-
-/// Elements below which a second thread costs more than it saves.
-const PARALLEL_ELEMENTS: usize = 1 << 17;
 
 /// A tensor seen as `[outer, channels, inner]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,11 +96,7 @@ fn bias_add_for(
     if output.is_empty() {
         return Ok(());
     }
-    let parallel: &dyn Parallel = if output.len() < PARALLEL_ELEMENTS {
-        &Serial
-    } else {
-        parallel
-    };
+    let parallel = Work::Moved(output.len()).threads(parallel);
     // A row has one bias per element, or one bias in all.
     let row = if sizes.inner == 1 {
         sizes.channels
@@ -222,6 +216,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::parallel::Serial;
     use crate::simd::available;
     use crate::testing::{Interleaved, numbers};
 

@@ -5,9 +5,10 @@ use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
 use crate::base::level::{Level, level};
-use crate::base::parallel::{Parallel, Serial};
+use crate::base::parallel::Parallel;
 use crate::base::scratch;
 use crate::base::shape::Shape;
+use crate::base::worth::Work;
 use crate::conv::attributes::Format;
 use crate::conv::geometry::check_len;
 use crate::ops::matrix::bias_add::Channels;
@@ -23,8 +24,6 @@ pub static DEF: KernelDef = KernelDef {
     ..KernelDef::of("BiasAddGrad")
 };
 
-/// Elements below which a second thread costs more than it saves.
-const PARALLEL_ELEMENTS: usize = 1 << 17;
 /// Channels that a task sums, at least: a cache line and more.
 const CHANNELS: usize = 32;
 /// Terms that are summed before they are added to the total, so that long sums stay exact.
@@ -53,11 +52,7 @@ fn bias_add_grad_for(
 ) -> Result<()> {
     check_len("out_backprop", gradient.len(), sizes.elements())?;
     check_len("output", output.len(), sizes.channels)?;
-    let parallel: &dyn Parallel = if gradient.len() < PARALLEL_ELEMENTS {
-        &Serial
-    } else {
-        parallel
-    };
+    let parallel = Work::Moved(gradient.len()).threads(parallel);
     let chunk = sizes
         .channels
         .div_ceil(parallel.threads())

@@ -96,18 +96,25 @@ impl Gather {
         let inner = self.inner;
         let chunk = chunk_len(parallel, out.len(), inner, 2);
         for_each_chunk(parallel, out, chunk, &|start, out| {
-            for (place, out) in out.chunks_mut(inner).enumerate() {
-                let slice = start / inner + place;
+            let (mut slice, mut out) = (start / inner, out);
+            while !out.is_empty() {
+                // The rest of a row: what divides is done once for all of its indices.
                 let (row, column) = (slice / self.indices, slice % self.indices);
                 let batch = row / self.outer;
-                let index = indices[batch * self.indices + column];
-                let index: usize = index.try_into().unwrap_or(0);
-                let from = (row * self.limit + index) * inner;
+                let indices = &indices[batch * self.indices..][column..self.indices];
+                let from = &params[row * self.limit * inner..][..self.limit * inner];
+                let (now, rest) = out.split_at_mut((indices.len() * inner).min(out.len()));
+                let at = |index: I| index.try_into().unwrap_or(0) * inner;
                 if inner == 1 {
-                    out[0] = params[from];
+                    for (to, &index) in now.iter_mut().zip(indices) {
+                        *to = from[at(index)];
+                    }
                 } else {
-                    out.copy_from_slice(&params[from..from + inner]);
+                    for (to, &index) in now.chunks_mut(inner).zip(indices) {
+                        to.copy_from_slice(&from[at(index)..][..inner]);
+                    }
                 }
+                (slice, out) = (slice + indices.len(), rest);
             }
         });
         Ok(())

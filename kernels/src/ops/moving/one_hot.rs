@@ -59,13 +59,16 @@ pub fn one_hot<T: Copy, I: Element + TryInto<usize>>(
     let expected = len.ok_or(Error::Overflow { argument: "output" })?;
     crate::base::adapt::check_count("output", out.len(), expected)?;
     out.fill(off);
-    for (number, &index) in indices.iter().enumerate() {
-        let (outer, column) = (number / inner.max(1), number % inner.max(1));
-        let index: usize = index.try_into().unwrap_or(usize::MAX);
-        if index < depth
-            && let Some(slot) = out.get_mut((outer * depth + index) * inner + column)
-        {
-            *slot = on;
+    let inner = inner.max(1);
+    let parts = out.chunks_mut((depth * inner).max(1));
+    for (part, indices) in parts.zip(indices.chunks(inner)) {
+        for (column, &index) in indices.iter().enumerate() {
+            let index: usize = index.try_into().unwrap_or(usize::MAX);
+            if index < depth
+                && let Some(slot) = part.get_mut(index * inner + column)
+            {
+                *slot = on;
+            }
         }
     }
     Ok(())

@@ -176,7 +176,8 @@ fn each_row<const LOG: bool>(
 #[inline(never)]
 fn in_chunks<const LOG: bool>(x: &[f32], width: usize, out: &mut [f32], parallel: &dyn Parallel) {
     let short = width <= short::WIDTH;
-    let chunk = chunk_len(parallel, out.len(), width, 8);
+    let cost = if short { 8 } else { 4 };
+    let chunk = chunk_len(parallel, out.len(), width, cost);
     let far = stream::is_far::<f32>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
         let x = &x[start..start + out.len()];

@@ -7,10 +7,11 @@ use crate::base::level::level;
 use crate::base::parallel::{Parallel, Serial};
 use crate::base::scratch::take;
 use crate::base::shape::Shape;
+use crate::base::worth::Work;
 use crate::conv::geometry::check_len;
 use crate::frame::rows::in_place;
 use crate::gemm::pack::packed_len;
-use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, Packed};
+use crate::gemm::{Gemm, Matrix, Packed};
 use crate::simd::blocks::{for_each_chunk, for_each_pair};
 use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
@@ -18,16 +19,12 @@ pub use beside::Lines;
 
 /// Queries whose scores are kept at a time.
 pub(crate) const QUERIES: usize = 64;
-/// Scores below which another thread costs more than it saves.
-pub(crate) const PARALLEL_SCORES: usize = 1 << 14;
 /// Queries of a task, at least.
 const ROWS: usize = 4;
 /// Queries of which a thread makes weights at a time.
 const SHARE: usize = 8;
 /// Heads that are computed side by side, at most.
 const TOGETHER: usize = 8;
-/// Elements of keys and values below which packing them on another thread costs more than it saves.
-const PARALLEL_WEIGHTS: usize = 1 << 15;
 
 /// Attention of `heads` independent heads (a batch times its heads), dense: queries
 /// `[heads, queries, depth]`, keys `[heads, keys, depth]`, values `[heads, keys, width]`, output
@@ -106,7 +103,7 @@ impl Attention<'_> {
         // As many heads as make equal shares; the others are shared out query by query.
         let shared = self.heads - self.heads % threads;
         let flops = 2 * self.queries.saturating_mul(self.weights());
-        let (together, single) = if flops.saturating_mul(shared) < PARALLEL_FLOPS {
+        let (together, single) = if !Work::Product(flops.saturating_mul(shared), 0).repays() {
             output.split_at_mut(0)
         } else {
             output.split_at_mut(shared * each)
@@ -148,16 +145,8 @@ impl Attention<'_> {
         let (key_memory, rest) = scratch.split_at_mut(packed_len(level(), self.depth, self.keys)?);
         let (value_memory, scores) = rest.split_at_mut(packed_len(level(), self.keys, self.width)?);
         let flops = self.weights().saturating_mul(2 * QUERIES.min(self.queries));
-        let threads: &dyn Parallel = if flops < PARALLEL_FLOPS {
-            &Serial
-        } else {
-            parallel
-        };
-        let packing: &dyn Parallel = if self.weights() < PARALLEL_WEIGHTS {
-            &Serial
-        } else {
-            parallel
-        };
+        let threads = Work::Product(flops, 0).threads(parallel);
+        let packing = Work::Packed(self.weights()).threads(parallel);
         let of = |x: &'_ [f32], lines: usize, depth: usize| {
             let from = head * lines * depth;
             from..(from + lines * depth).min(x.len())
@@ -238,11 +227,7 @@ impl Attention<'_> {
 
     /// Turns the scores of the queries from `first` on into weights.
     pub(crate) fn softmax(&self, first: usize, scores: &mut [f32], parallel: &dyn Parallel) {
-        let parallel: &dyn Parallel = if scores.len() < PARALLEL_SCORES {
-            &Serial
-        } else {
-            parallel
-        };
+        let parallel = Work::Scores(scores.len()).threads(parallel);
         // All of them, or few enough that threads get equal shares.
         let rows = match parallel.threads() {
             1 => scores.len(),

@@ -2,11 +2,12 @@
 
 use crate::base::adapt::check_count;
 use crate::base::error::{Error, Result};
-use crate::base::parallel::{Parallel, Serial};
+use crate::base::parallel::Parallel;
 use crate::base::scratch::take;
+use crate::base::worth::Work;
 use crate::frame::rows;
 use crate::gemm::{Gemm, Matrix};
-use crate::ops::sequence::attention::{Attention, PARALLEL_SCORES, QUERIES};
+use crate::ops::sequence::attention::{Attention, QUERIES};
 use crate::simd::blocks::for_each_chunk;
 use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
@@ -194,8 +195,7 @@ impl Head<'_> {
             Matrix::columns(self.values, width),
             slopes,
         )?;
-        let serial = slopes.len() < PARALLEL_SCORES;
-        let threads: &dyn Parallel = if serial { &Serial } else { parallel };
+        let threads = Work::Scores(slopes.len()).threads(parallel);
         for_each_chunk(threads, slopes, keys, |start, slopes| {
             let weights = &weights[start..start + keys];
             dispatch_simd(Slopes { weights, slopes });
@@ -250,6 +250,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::base::parallel::Serial;
     use crate::testing::{Interleaved, numbers};
 
     /// The output in `f64`, after the definition.

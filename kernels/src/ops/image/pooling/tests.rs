@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::parallel::Serial;
 use crate::conv::Padding;
 use crate::simd::available;
 use crate::simd::stream::forced;

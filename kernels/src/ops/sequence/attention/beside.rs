@@ -1,14 +1,15 @@
 //! Attention whose heads lie side by side, as products give them: nothing is moved between the
 //! products in front of it and the one behind.
 
-use super::{Attention, PARALLEL_WEIGHTS, QUERIES, ROWS, TOGETHER};
+use super::{Attention, QUERIES, ROWS, TOGETHER};
 use crate::base::adapt::check_count;
 use crate::base::error::{Error, Result};
 use crate::base::level::level;
 use crate::base::parallel::{Parallel, Serial};
 use crate::base::scratch::take;
+use crate::base::worth::Work;
 use crate::gemm::pack::packed_len;
-use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, Packed};
+use crate::gemm::{Gemm, Matrix, Packed};
 use crate::simd::blocks::{for_each_chunk, for_each_pair};
 
 /// Queries, keys or values of all examples: a row for each, with the elements of all heads of an
@@ -125,11 +126,7 @@ impl Attention<'_> {
     ) -> Result<()> {
         let each = self.packed()?;
         let of_keys = packed_len(level(), self.depth, self.keys)?;
-        let parallel: &dyn Parallel = if self.weights().saturating_mul(beside) < PARALLEL_WEIGHTS {
-            &Serial
-        } else {
-            parallel
-        };
+        let parallel = Work::Packed(self.weights().saturating_mul(beside)).threads(parallel);
         for_each_chunk(parallel, memory, each, |start, memory| {
             let head = start / each.max(1);
             let (key_memory, value_memory) = memory.split_at_mut(of_keys);
@@ -166,11 +163,7 @@ impl Attention<'_> {
                 .weights()
                 .saturating_mul(2 * count)
                 .saturating_mul(beside);
-            let parallel: &dyn Parallel = if flops < PARALLEL_FLOPS {
-                &Serial
-            } else {
-                parallel
-            };
+            let parallel = Work::Product(flops, 0).threads(parallel);
             let mut lines = count.div_ceil(parallel.threads()).clamp(ROWS, QUERIES);
             // Products of a single row add in another order: none is left alone.
             while count > 1 && count % lines == 1 {

@@ -7,14 +7,11 @@ use crate::base::error::{Error, Result};
 use crate::base::level::second_cache;
 use crate::base::parallel::{Parallel, Serial};
 use crate::base::rounds::MOST;
+use crate::base::worth::Work;
 use crate::gemm::pack::{lanes, panel, panels};
 use crate::gemm::{Packed, Right};
 use crate::simd::blocks::{Block, Board, for_each_chunk, relay};
 
-/// Multiplications of a step that repay two threads that meet once, ...
-const MEET_ONCE: usize = 12 << 10;
-/// ... and twice.
-const MEET_TWICE: usize = 32 << 10;
 /// Multiplications of all steps that repay another thread.
 const PARALLEL: usize = 1 << 17;
 /// Sequences whose products are those of one row each: a tile of a product of two rows takes as long
@@ -92,12 +89,8 @@ impl Plan {
         if few || rows == threads && (weights <= near() || !whole) {
             return Self::Rows(rows);
         }
-        let meet = if recurrent.len() > 1 {
-            MEET_TWICE
-        } else {
-            MEET_ONCE
-        };
-        if whole && units > 1 && step >= meet {
+        let work = Work::Product(step.saturating_mul(2), 0);
+        if whole && units > 1 && work.repays_meeting(recurrent.len() > 1) {
             return Self::Units(units);
         }
         if walk.batch > 1 {
@@ -109,7 +102,7 @@ impl Plan {
         }
         let gates = recurrent.iter().map(|factor| factor.columns).sum();
         let products = threads.min(panels(matrix.level, gates));
-        if panels_may && products > 1 && step >= MEET_TWICE {
+        if panels_may && products > 1 && work.repays_meeting(true) {
             return Self::Panels(products);
         }
         Self::Alone
