@@ -16,6 +16,7 @@ mod tensorboard;
 mod together;
 mod traced;
 mod weights;
+mod whole;
 
 use tfp_core::{DataType, Error, ErrorKind, Result, Session, Tensor};
 
@@ -188,7 +189,7 @@ impl<R: Rule> Trainer<R> {
 
     /// Makes steps in eager mode by functions: the computation is traced when a batch comes first, and then
     /// one call computes what is measured and all gradients, and another one changes the variables. In a
-    /// training of [several workers](Self::across) these bring their gradients together in between.
+    /// training of [several workers](Self::across) one call does all of it, collective ops included.
     ///
     /// What a layer, loss or metric of your own does besides calling ops happens once, while it is traced.
     /// In a graph this changes nothing: its steps are traced.
