@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tfp_core::wire::Writer;
-use tfp_core::{Code, Config, EagerContext, Error, ErrorKind, IntoOperand, Result, TensorHandle};
+use tfp_core::{
+    Code, Config, EagerContext, Error, ErrorKind, Executor, IntoOperand, Result, TensorHandle,
+};
 
 use super::cluster::{described, task_name, worker_error};
 use super::config::TfConfig;
@@ -30,6 +32,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct ParameterServer {
     config: TfConfig,
     context: EagerContext,
+    /// What runs the ops of each worker's thread: an error of one reaches no other, nor the ops of the
+    /// coordinator itself. A tensor that was on a worker may bring one when it is dropped.
+    executors: Vec<Executor>,
     next: AtomicUsize,
 }
 
@@ -80,7 +85,10 @@ impl ParameterServer {
                 let problem = format!("no connection: {error}; start a Server for each task");
                 worker_error(worker, error.code(), problem)
             })?;
+        let executors = cluster.tasks("worker").iter();
+        let executors = executors.map(|_| Executor::new(&context, false, 0));
         Ok(Self {
+            executors: executors.collect::<Result<_>>()?,
             config: config.clone(),
             context,
             next: AtomicUsize::new(0),
@@ -146,9 +154,12 @@ impl ParameterServer {
         let contexts = (0..self.workers()).map(|index| self.worker(index));
         let contexts = contexts.collect::<Result<Vec<_>>>()?;
         std::thread::scope(|scope| {
-            for (index, context) in contexts.iter().enumerate() {
+            let all = contexts.iter().zip(&self.executors).enumerate();
+            for (index, (context, executor)) in all {
                 let (queue, work) = (&queue, &work);
                 scope.spawn(move || {
+                    executor.clear_error();
+                    executor.use_for_thread();
                     let mut tries = 0;
                     while let Some(item) = queue.take() {
                         // Without it, others would wait for ever for an item whose work panics.
@@ -229,7 +240,7 @@ impl ParameterServer {
         Cause::Work
     }
 
-    /// Ends an error of TensorFlow's executor, which other ops of this process would have, too.
+    /// Ends an error of this thread's executor, which its next ops would have, too.
     fn forget(&self) {
         if let Ok(executor) = self.context.thread_executor() {
             executor.clear_error();

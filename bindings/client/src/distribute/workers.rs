@@ -29,7 +29,8 @@ pub struct ClusterOptions {
     pub register: Duration,
     /// How long a worker may be silent before the others take it for dead.
     pub heartbeat: Duration,
-    /// How long a collective op waits for the slowest worker, as one that saves a checkpoint.
+    /// How long a collective op waits for the slowest worker, as one that saves a checkpoint, and how long an
+    /// op on a task of a [`ParameterServer`](super::ParameterServer) may take.
     pub collective: Duration,
     /// How the eager context is made.
     pub eager: EagerOptions,

@@ -18,7 +18,7 @@ use super::{need_config, noise, options, say};
 const ROUNDS: i64 = 6;
 /// Items of a round: each is a step, by many messages or by few.
 const ITEMS: i64 = 20;
-const TRACED_ITEMS: i64 = 200;
+const TRACED_ITEMS: i64 = 60;
 /// Samples of an item.
 const SAMPLES: usize = 8;
 

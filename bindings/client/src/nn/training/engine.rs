@@ -259,10 +259,15 @@ impl EagerEngine {
             Some(traces) => Some(traces.of(&self.stepped(job, plan), &given)?),
             None => None,
         };
+        let both = [&numbers.0, &numbers.1];
         let halves = match traced.as_deref() {
+            Some(Traced::Alone(alone)) => {
+                let measured = alone.run(&cx, batch_values(given, index), both)?;
+                return Ok(fed.measured(tensors(&measured)?));
+            }
             Some(Traced::Whole(whole)) => {
-                let (batch, numbers) = (batch_values(given, index), [&numbers.0, &numbers.1]);
-                return whole.run(&cx, batch, fed.samples(), numbers)?.measured();
+                let batch = batch_values(given, index);
+                return whole.run(&cx, batch, fed.samples(), both)?.measured();
             }
             Some(Traced::Halves(halves)) => Some(halves),
             None => None,
@@ -289,7 +294,7 @@ impl EagerEngine {
         };
         let found = &together.gradients;
         if let Some(halves) = halves {
-            halves.apply(&cx, found, numbers)?;
+            halves.apply(&cx, found, both)?;
             return together.measured();
         }
         let (rate, step) = (cx.constant(&numbers.0)?, cx.constant(&numbers.1)?);

@@ -7,7 +7,7 @@ use tfp_core::{Context, DataType, EagerContext, Error, Result, Shape, Tensor, Va
 
 use super::job::{Given, Job, batch_of, changed, loss_of};
 use super::plan::Plan;
-use super::whole::Whole;
+use super::whole::{Alone, Whole};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::distribute::MultiWorker;
@@ -25,6 +25,8 @@ pub(super) struct Traces {
 
 /// The functions of a step.
 pub(super) enum Traced {
+    /// One.
+    Alone(Alone),
     /// One, which also brings together what workers found.
     Whole(Whole),
     /// Two, between which workers bring together what they found.
@@ -53,6 +55,32 @@ pub(super) struct Stepped<'a, R> {
     pub workers: Option<(&'a MultiWorker, &'a [Variable])>,
 }
 
+impl<R: Rule> Stepped<'_, R> {
+    /// Returns the gradients of a loss by the variables.
+    pub(super) fn gradients(
+        &self,
+        cx: &AnyContext,
+        loss: &AnyValue,
+    ) -> Result<Vec<Option<AnyValue>>> {
+        let handles = self.variables.iter().map(|one| one.handle().clone());
+        gradients(cx, &[loss.clone()], &handles.collect::<Vec<_>>())
+    }
+
+    /// Changes the variables by gradients, in the step of a rate and a number.
+    pub(super) fn change(
+        &self,
+        cx: &AnyContext,
+        found: &[Option<AnyValue>],
+        [rate, number]: [&AnyValue; 2],
+    ) -> Result<()> {
+        let optimizer = &self.plan.optimizer;
+        optimizer.apply(cx, self.variables, found, self.slots, rate, number)?;
+        let changed = changed(self.variables, found);
+        self.job.model.weights().constrained(cx, &changed)?;
+        Ok(())
+    }
+}
+
 impl Traces {
     /// Returns the functions for a batch, which are traced when its types come first.
     pub(super) fn of<R: Rule>(&self, step: &Stepped<'_, R>, given: &Given) -> Result<Arc<Traced>> {
@@ -62,13 +90,12 @@ impl Traces {
         if let Some(traced) = known.get(&types) {
             return Ok(Arc::clone(traced));
         }
-        let whole = match step.workers {
-            Some((workers, moving)) => Whole::new(step, given, workers, moving)?,
-            None => None,
-        };
-        let traced = Arc::new(match whole {
-            Some(whole) => Traced::Whole(whole),
-            None => Traced::Halves(Halves::new(step, given)?),
+        let traced = Arc::new(match step.workers {
+            None => Traced::Alone(Alone::new(step, given)?),
+            Some((workers, moving)) => match Whole::new(step, given, workers, moving)? {
+                Some(whole) => Traced::Whole(whole),
+                None => Traced::Halves(Halves::new(step, given)?),
+            },
         });
         known.insert(types, Arc::clone(&traced));
         Ok(traced)
@@ -85,9 +112,7 @@ impl Halves {
             let pass = Pass::training(cx).at_step(index);
             let mut results = job.measured(&pass, &given)?;
             measured = results.len();
-            let handles = step.variables.iter().map(|one| one.handle().clone());
-            let loss = loss_of(&results)?.clone();
-            let gradients = gradients(cx, &[loss], &handles.collect::<Vec<_>>())?;
+            let gradients = step.gradients(cx, loss_of(&results)?)?;
             has_gradient = gradients.iter().map(Option::is_some).collect();
             results.extend(gradients.into_iter().flatten());
             Ok(results)
@@ -110,11 +135,7 @@ impl Halves {
                 .iter()
                 .map(|has| if *has { left.next().cloned() } else { None })
                 .collect();
-            let optimizer = &step.plan.optimizer;
-            let (variables, slots) = (step.variables, step.slots);
-            optimizer.apply(cx, variables, &gradients, slots, rate, number)?;
-            let changed = changed(variables, &gradients);
-            job.model.weights().constrained(cx, &changed)?;
+            step.change(cx, &gradients, [rate, number])?;
             Ok(Vec::new())
         })?;
         Ok(Self {
@@ -146,10 +167,10 @@ impl Halves {
         &self,
         cx: &AnyContext,
         gradients: &[Option<AnyValue>],
-        numbers: &(Tensor, Tensor),
+        [rate, number]: [&Tensor; 2],
     ) -> Result<()> {
         let mut arguments: Vec<AnyValue> = gradients.iter().flatten().cloned().collect();
-        arguments.extend([cx.constant(&numbers.0)?, cx.constant(&numbers.1)?]);
+        arguments.extend([cx.constant(rate)?, cx.constant(number)?]);
         self.apply.call(cx, &arguments).map(drop)
     }
 }

@@ -1,15 +1,14 @@
-//! A step of several workers as one function, with the collective op in it.
+//! A step as one function; that of several workers with the collective op in it.
 
 use tfp_core::{Context, DataType, Error, Result, Shape, Tensor};
 
-use super::job::{Given, changed, loss_of};
+use super::job::{Given, loss_of};
 use super::together::Together;
 use super::traced::{Stepped, batch_arguments, split_batch};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::distribute::{MultiWorker, Packs};
 use crate::function::GraphFunction;
-use crate::gradient::gradients;
 use crate::nn::layer::Pass;
 use crate::nn::optimizer::Rule;
 use crate::ops;
@@ -36,6 +35,45 @@ struct Parts<'a, R> {
     packs: Packs,
     measured: usize,
     has_gradient: Vec<bool>,
+}
+
+/// A step of one process: it measures a batch, computes the gradients and changes the variables.
+pub(super) struct Alone {
+    /// Takes a batch, the rate and the number of the step.
+    step: GraphFunction,
+}
+
+impl Alone {
+    pub(super) fn new<R: Rule>(step: &Stepped<'_, R>, given: &Given) -> Result<Self> {
+        let mut arguments = batch_arguments(step.job, given);
+        arguments.extend([
+            (DataType::FLOAT, Shape::scalar()),
+            (DataType::FLOAT, Shape::scalar()),
+        ]);
+        let step = GraphFunction::trace(step.eager, "step", &arguments, |cx, values| {
+            let [batch @ .., rate, number] = values else {
+                return Err(Error::argument("a step has a rate and a number"));
+            };
+            let (given, index) = split_batch(batch, given)?;
+            let pass = Pass::training(cx).at_step(index);
+            let measured = step.job.measured(&pass, &given)?;
+            let found = step.gradients(cx, loss_of(&measured)?)?;
+            step.change(cx, &found, [rate, number])?;
+            Ok(measured)
+        })?;
+        Ok(Self { step })
+    }
+
+    /// Makes the step, and returns what it measured.
+    pub(super) fn run(
+        &self,
+        cx: &AnyContext,
+        mut batch: Vec<AnyValue>,
+        [rate, number]: [&Tensor; 2],
+    ) -> Result<Vec<AnyValue>> {
+        batch.extend([cx.constant(rate)?, cx.constant(number)?]);
+        self.step.call(cx, &batch)
+    }
 }
 
 impl Whole {
@@ -159,9 +197,7 @@ fn found_of<R: Rule>(
     for loss in found.iter_mut().take(step.job.losses()) {
         *loss = weighted(cx, loss, samples)?;
     }
-    let handles = step.variables.iter().map(|one| one.handle().clone());
-    let loss = loss_of(&found)?.clone();
-    let gradients = gradients(cx, &[loss], &handles.collect::<Vec<_>>())?;
+    let gradients = step.gradients(cx, loss_of(&found)?)?;
     let has_gradient = gradients.iter().map(Option::is_some).collect();
     found.extend(gradients.into_iter().flatten());
     Ok((found, has_gradient, measured))
@@ -205,17 +241,7 @@ impl<R: Rule> Parts<'_, R> {
         for (variable, sum) in self.moving.iter().zip(rest) {
             variable.assign(cx, weighted(cx, sum, &share)?)?;
         }
-        let Stepped {
-            job,
-            plan,
-            variables,
-            slots,
-            ..
-        } = self.step;
-        plan.optimizer
-            .apply(cx, variables, &found, slots, rate, number)?;
-        let changed = changed(variables, &found);
-        job.model.weights().constrained(cx, &changed)?;
+        self.step.change(cx, &found, [rate, number])?;
         Ok(results)
     }
 }
