@@ -1,16 +1,18 @@
 //! Variables on servers, and workers that don't wait for each other.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tfp_core::{Code, EagerContext, Error, ErrorKind, IntoOperand, Result, TensorHandle};
+use tfp_core::wire::Writer;
+use tfp_core::{
+    Code, Config, EagerContext, Error, ErrorKind, Executor, IntoOperand, Result, TensorHandle,
+};
 
 use super::cluster::{described, task_name, worker_error};
 use super::config::TfConfig;
 use super::meeting::{ask_all, listens, wait_for};
+use super::queue::{Busy, Queue};
 use super::workers::ClusterOptions;
 use crate::variable::Variable;
 
@@ -30,6 +32,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct ParameterServer {
     config: TfConfig,
     context: EagerContext,
+    /// What runs the ops of each worker's thread: an error of one reaches no other, nor the ops of the
+    /// coordinator itself. A tensor that was on a worker may bring one when it is dropped.
+    executors: Vec<Executor>,
     next: AtomicUsize,
 }
 
@@ -65,8 +70,10 @@ impl ParameterServer {
             .collect();
         // TensorFlow waits for a task that does not come much longer than it is told.
         wait_for(&tasks, Instant::now() + options.register)?;
-        let context = EagerContext::with_options(&options.eager)?;
-        let server = config.server_def(options.eager.config.as_bytes());
+        let mut eager = options.eager.clone();
+        eager.config = bounded(&eager.config, options.collective);
+        let context = EagerContext::with_options(&eager)?;
+        let server = config.server_def(eager.config.as_bytes());
         context
             .connect(&server, options.register, RETRIES)
             .map_err(|error| {
@@ -78,7 +85,10 @@ impl ParameterServer {
                 let problem = format!("no connection: {error}; start a Server for each task");
                 worker_error(worker, error.code(), problem)
             })?;
+        let executors = cluster.tasks("worker").iter();
+        let executors = executors.map(|_| Executor::new(&context, false, 0));
         Ok(Self {
+            executors: executors.collect::<Result<_>>()?,
             config: config.clone(),
             context,
             next: AtomicUsize::new(0),
@@ -140,44 +150,37 @@ impl ParameterServer {
         items: impl IntoIterator<Item = T>,
         work: impl Fn(&EagerContext, &T) -> Result<()> + Sync,
     ) -> Result<()> {
-        let queue = Queue {
-            state: Mutex::new(State {
-                items: items.into_iter().collect(),
-                busy: 0,
-                error: None,
-                gone: Vec::new(),
-            }),
-            changed: Condvar::new(),
-        };
+        let queue = Queue::new(items);
         let contexts = (0..self.workers()).map(|index| self.worker(index));
         let contexts = contexts.collect::<Result<Vec<_>>>()?;
         std::thread::scope(|scope| {
-            for (index, context) in contexts.iter().enumerate() {
+            let all = contexts.iter().zip(&self.executors).enumerate();
+            for (index, (context, executor)) in all {
                 let (queue, work) = (&queue, &work);
                 scope.spawn(move || {
+                    executor.clear_error();
+                    executor.use_for_thread();
                     let mut tries = 0;
                     while let Some(item) = queue.take() {
                         // Without it, others would wait for ever for an item whose work panics.
                         let _busy = Busy(queue);
                         match work(context, &item) {
                             Ok(()) => tries = 0,
-                            Err(error) if is_gone(&error) => match self.silent(index) {
-                                Some(silent) if !silent.is_empty() => {
-                                    return queue.fail(lost(&silent, &error));
-                                }
+                            Err(error) => match self.cause(index, &error) {
+                                Cause::Servers(silent) => return queue.fail(lost(&silent, &error)),
+                                Cause::Work => return queue.fail(error),
                                 // The connection of another worker broke, which an op of this one met.
-                                Some(_) if tries < TRIES => {
+                                Cause::Connection if tries < TRIES => {
                                     tries += 1;
                                     queue.put_back(item);
                                     std::thread::sleep(PAUSE);
                                 }
-                                _ => {
+                                Cause::Connection | Cause::Worker => {
                                     let address = &self.config.cluster().tasks("worker")[index];
                                     let worker = described(("worker", index, address));
                                     return queue.give_back(item, worker, &error);
                                 }
                             },
-                            Err(error) => return queue.fail(error),
                         }
                     }
                 });
@@ -186,20 +189,84 @@ impl ParameterServer {
         queue.result()
     }
 
-    /// The servers that are gone; nothing when the worker itself is gone.
-    #[cold]
-    fn silent(&self, worker: usize) -> Option<Vec<String>> {
-        let cluster = self.config.cluster();
-        let address = cluster.tasks("worker").get(worker)?;
-        if !listens(("worker", worker, address)) {
-            return None;
+    /// Names the servers that are gone where an error comes from that, as one of an op outside of
+    /// [`Self::for_each`] that reads a variable. Other errors come back as they are.
+    #[must_use]
+    pub fn named(&self, error: Error) -> Error {
+        if !matches!(error.kind(), ErrorKind::Status { .. }) {
+            return error;
         }
-        let servers = cluster.tasks("ps").iter().enumerate();
+        self.forget();
+        let mut silent = self.silent_servers();
+        if silent.is_empty() {
+            // A process that ends closes its connections before its port.
+            std::thread::sleep(PAUSE);
+            silent = self.silent_servers();
+        }
+        match silent.is_empty() {
+            true => error,
+            false => lost(&silent, &error),
+        }
+    }
+
+    /// Why the work of a worker failed.
+    #[cold]
+    fn cause(&self, worker: usize, error: &Error) -> Cause {
+        self.forget();
+        if !matches!(error.kind(), ErrorKind::Status { .. }) {
+            return Cause::Work;
+        }
+        let tasks = self.config.cluster().tasks("worker");
+        let task = tasks
+            .get(worker)
+            .map(|address| ("worker", worker, &**address));
+        // TensorFlow also has other errors for a tensor that was on a task which is gone. A process that
+        // ends closes its connections before its port.
+        for is_last in [false, true] {
+            if !task.is_some_and(listens) {
+                return Cause::Worker;
+            }
+            let silent = self.silent_servers();
+            if !silent.is_empty() {
+                return Cause::Servers(silent);
+            }
+            if is_gone(error) {
+                return Cause::Connection;
+            }
+            if !is_last {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Cause::Work
+    }
+
+    /// Ends an error of this thread's executor, which its next ops would have, too.
+    fn forget(&self) {
+        if let Ok(executor) = self.context.thread_executor() {
+            executor.clear_error();
+        }
+    }
+
+    /// The servers that don't answer.
+    fn silent_servers(&self) -> Vec<String> {
+        let servers = self.config.cluster().tasks("ps").iter().enumerate();
         let servers: Vec<_> = servers
             .map(|(at, address)| ("ps", at, &**address))
             .collect();
-        Some(ask_all(&servers, listens))
+        ask_all(&servers, listens)
     }
+}
+
+/// Why the work of a worker failed.
+enum Cause {
+    /// These servers are gone.
+    Servers(Vec<String>),
+    /// The worker is gone.
+    Worker,
+    /// A connection broke, and all tasks are there.
+    Connection,
+    /// The work itself.
+    Work,
 }
 
 /// The error of servers that are gone: no worker can do an item that needs their variables.
@@ -218,6 +285,20 @@ impl fmt::Debug for ParameterServer {
     }
 }
 
+/// Settings with which an op on a task ends when that task is gone.
+///
+/// By default TensorFlow sends ops in a stream. After a stream has broken it begins another one, which waits
+/// for ever for the task.
+fn bounded(config: &Config, limit: Duration) -> Config {
+    let mut fields = Writer::new();
+    // `experimental.disable_eager_executor_streaming_enqueue`
+    fields.message(16, |experimental| experimental.int(26, 1));
+    Config::new()
+        .operation_timeout(limit)
+        .merge(config.as_bytes())
+        .merge(&fields.into_bytes())
+}
+
 fn cpu(job: &str, index: usize) -> String {
     format!("{}/device:CPU:0", task_name(job, index))
 }
@@ -225,169 +306,5 @@ fn cpu(job: &str, index: usize) -> String {
 /// Whether an error says that a task is not there any more.
 fn is_gone(error: &Error) -> bool {
     let code = error.code();
-    matches!(error.kind(), ErrorKind::Status { .. })
-        && matches!(code, Code::Unavailable | Code::Aborted | Code::Cancelled)
-}
-
-/// What is left to do, and by whom.
-struct Queue<T> {
-    state: Mutex<State<T>>,
-    changed: Condvar,
-}
-
-/// One that works on an item that it took.
-struct Busy<'q, T>(&'q Queue<T>);
-
-impl<T> Drop for Busy<'_, T> {
-    fn drop(&mut self) {
-        self.0.lock().busy -= 1;
-        self.0.changed.notify_all();
-    }
-}
-
-struct State<T> {
-    items: VecDeque<T>,
-    busy: usize,
-    error: Option<Error>,
-    gone: Vec<(String, Error)>,
-}
-
-impl<T> Queue<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The next item; while others work, one of theirs may come back.
-    fn take(&self) -> Option<T> {
-        let mut state = self.lock();
-        loop {
-            if state.error.is_some() {
-                return None;
-            }
-            if let Some(item) = state.items.pop_front() {
-                state.busy += 1;
-                return Some(item);
-            }
-            if state.busy == 0 {
-                return None;
-            }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn fail(&self, error: Error) {
-        self.lock().error.get_or_insert(error);
-    }
-
-    fn put_back(&self, item: T) {
-        self.lock().items.push_front(item);
-    }
-
-    fn give_back(&self, item: T, worker: String, error: &Error) {
-        let mut state = self.lock();
-        state.items.push_front(item);
-        state.gone.push((worker, error.clone()));
-    }
-
-    fn result(self) -> Result<()> {
-        let state = self.state.into_inner();
-        let state = state.unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = state.error {
-            return Err(error);
-        }
-        if state.items.is_empty() {
-            return Ok(());
-        }
-        let names: Vec<&str> = state.gone.iter().map(|(name, _)| &**name).collect();
-        let last = state.gone.last().map(|(_, error)| error.to_string());
-        Err(worker_error(
-            names.join(", "),
-            Code::Unavailable,
-            format!(
-                "all workers are gone, and {} items are left: {}",
-                state.items.len(),
-                last.unwrap_or_default()
-            ),
-        ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn queue(items: Vec<i32>) -> Queue<i32> {
-        let state = State {
-            items: items.into(),
-            busy: 0,
-            error: None,
-            gone: Vec::new(),
-        };
-        Queue {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        }
-    }
-
-    #[test]
-    fn an_item_of_a_worker_that_is_gone_is_done_by_another() {
-        let queue = queue(vec![1, 2]);
-        let lost = queue.take().unwrap();
-        let busy = Busy(&queue);
-        std::thread::scope(|scope| {
-            let other = scope.spawn(|| {
-                let mut done = Vec::new();
-                while let Some(item) = queue.take() {
-                    let _busy = Busy(&queue);
-                    done.push(item);
-                }
-                done
-            });
-            queue.give_back(lost, "worker 0".to_owned(), &Error::argument("gone"));
-            drop(busy);
-            let mut done = other.join().unwrap();
-            done.sort_unstable();
-            assert_eq!(done, [1, 2]);
-        });
-        assert_eq!(queue.result(), Ok(()));
-    }
-
-    #[test]
-    fn nobody_waits_for_work_that_panics() {
-        let queue = queue(vec![1, 2]);
-        std::thread::scope(|scope| {
-            let lost = scope.spawn(|| {
-                let _item = queue.take();
-                let _busy = Busy(&queue);
-                panic!("the work of an item");
-            });
-            assert!(lost.join().is_err());
-            while queue.take().is_some() {
-                let _busy = Busy(&queue);
-            }
-        });
-        assert_eq!(queue.result(), Ok(()));
-    }
-
-    #[test]
-    fn what_nobody_did_is_an_error() {
-        let queue = queue(vec![1]);
-        let item = queue.take().unwrap();
-        queue.give_back(item, "worker 0".to_owned(), &Error::argument("gone"));
-        let error = queue.result().unwrap_err();
-        assert_eq!(error.code(), Code::Unavailable);
-        assert!(error.to_string().contains("worker 0"), "{error}");
-    }
-
-    #[test]
-    fn the_first_error_ends_the_work() {
-        let queue = queue(vec![1, 2]);
-        queue.take().unwrap();
-        queue.fail(Error::argument("first"));
-        assert_eq!(queue.take(), None);
-        assert_eq!(queue.result().unwrap_err().to_string(), "first");
-    }
+    matches!(code, Code::Unavailable | Code::Aborted | Code::Cancelled)
 }

@@ -1,17 +1,19 @@
 //! Workers that train together, each with all variables.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tfp_core::{
-    Code, Context, DataType, EagerContext, EagerOptions, Error, ErrorKind, Result, Tensor,
-    TensorHandle, Value,
+    Code, Context, EagerContext, EagerOptions, Error, ErrorKind, Result, Tensor, TensorHandle,
+    Value,
 };
 
 use super::cluster::{described, task_name, worker_error};
 use super::config::TfConfig;
 use super::meeting::{PROBE, ask_all, meet, not_met, peers, wait_for};
+use super::packs::Packs;
+use crate::context::any::{AnyContext, HOST};
+use crate::context::value::AnyValue;
 use crate::ops;
 use crate::ops::{FinalOp, MergeOp};
 
@@ -19,8 +21,6 @@ use crate::ops::{FinalOp, MergeOp};
 /// `MultiWorkerMirroredStrategy` has them.
 const GROUP: i32 = 1;
 const FIRST_KEY: i32 = 100;
-/// The most bytes of small tensors that are reduced as one.
-const PACK: usize = 32 << 20;
 
 /// How the tasks of a cluster meet, and how long they wait.
 #[derive(Clone, Debug)]
@@ -29,7 +29,8 @@ pub struct ClusterOptions {
     pub register: Duration,
     /// How long a worker may be silent before the others take it for dead.
     pub heartbeat: Duration,
-    /// How long a collective op waits for the slowest worker, as one that saves a checkpoint.
+    /// How long a collective op waits for the slowest worker, as one that saves a checkpoint, and how long an
+    /// op on a task of a [`ParameterServer`](super::ParameterServer) may take.
     pub collective: Duration,
     /// How the eager context is made.
     pub eager: EagerOptions,
@@ -193,68 +194,58 @@ impl MultiWorker {
         if self.inner.count == 1 {
             return Ok(values.to_vec());
         }
-        let mut results: Vec<Option<TensorHandle>> = vec![None; values.len()];
-        for pack in packs(values)? {
-            let parts: Vec<&TensorHandle> = pack.iter().map(|&index| &values[index]).collect();
-            let reduced = self.reduce_pack(&parts, reduction)?;
-            for (index, value) in pack.into_iter().zip(reduced) {
-                results[index] = Some(value);
-            }
+        let mut tensors = Vec::with_capacity(values.len());
+        for value in values {
+            let dims = value.shape()?.dims().unwrap_or(&[]).to_vec();
+            tensors.push((Value::dtype(value), dims));
         }
-        let missing = || Error::argument("a collective op returned too few values");
-        results
-            .into_iter()
-            .map(|value| value.ok_or_else(missing))
-            .collect()
+        let cx = &self.inner.place;
+        Packs::of(tensors)?.reduce(cx, values, |_, whole| {
+            let reduced = self.collective(1, |key| {
+                let key = cx.constant(&Tensor::scalar(key)?)?;
+                self.reduce(cx, whole, &key, reduction.op())
+            })?;
+            if reduction != Reduction::Mean {
+                return Ok(reduced);
+            }
+            let (to, count) = (Value::dtype(&reduced), self.inner.count as i64);
+            let count = ops::cast(cx, count, to, ops::CastOptions::default())?;
+            ops::div(cx, &reduced, &count)
+        })
     }
 
-    /// Reduces tensors of one type as one vector.
-    fn reduce_pack(
+    /// Adds up values of all workers inside of a function that is traced. The first of its collective ops
+    /// gets the number `first`, with which [`Self::collective`] calls the function.
+    pub(crate) fn sum_traced(
         &self,
-        parts: &[&TensorHandle],
-        reduction: Reduction,
-    ) -> Result<Vec<TensorHandle>> {
-        let cx = &self.inner.place;
-        let mut sizes = Vec::with_capacity(parts.len());
-        let mut shapes = Vec::with_capacity(parts.len());
-        for part in parts {
-            sizes.push(part.element_count()?);
-            shapes.push(part.shape()?.dims().unwrap_or(&[]).to_vec());
-        }
-        // One value keeps its shape, which Python's workers compare.
-        let whole = match parts {
-            [one] => (*one).clone(),
-            _ => {
-                let flat = parts.iter().map(|part| ops::reshape(cx, *part, [-1_i32]));
-                ops::concat_v2(cx, &flat.collect::<Result<Vec<_>>>()?, 0_i32)?
-            }
+        cx: &AnyContext,
+        packs: &Packs,
+        values: &[AnyValue],
+        first: &AnyValue,
+    ) -> Result<Vec<AnyValue>> {
+        let host = cx.on_device(HOST)?;
+        packs.reduce(cx, values, |number, whole| {
+            let key = ops::add_v2(&host, first, number as i32)?;
+            self.reduce(&host, whole, &key, MergeOp::Add)
+        })
+    }
+
+    /// Adds the collective op that reduces a tensor.
+    fn reduce<C: Context>(
+        &self,
+        cx: &C,
+        value: &C::Value,
+        key: &C::Value,
+        merge: MergeOp,
+    ) -> Result<C::Value> {
+        let options = ops::CollectiveReduceV2Options {
+            communication_hint: Some("ring".into()),
+            timeout_seconds: Some(self.inner.options.collective.as_secs_f32()),
+            ..Default::default()
         };
-        let (merge, last) = (reduction.op(), FinalOp::Id);
-        let mut reduced = self.collective(|key, timeout| {
-            let options = ops::CollectiveReduceV2Options {
-                communication_hint: Some("ring".into()),
-                timeout_seconds: Some(timeout),
-                ..Default::default()
-            };
-            let none: [TensorHandle; 0] = [];
-            let group = self.inner.count as i32;
-            ops::collective_reduce_v2(cx, &whole, group, GROUP, key, &none, merge, last, options)
-        })?;
-        if reduction == Reduction::Mean {
-            let to = Value::dtype(&reduced);
-            let count = self.inner.count as i64;
-            let count = ops::cast(cx, count, to, ops::CastOptions::default())?;
-            reduced = ops::div(cx, &reduced, &count)?;
-        }
-        if parts.len() == 1 {
-            return Ok(vec![reduced]);
-        }
-        let pieces = ops::split_v(cx, &reduced, &*sizes, 0_i32, sizes.len() as i64)?;
-        pieces
-            .iter()
-            .zip(&shapes)
-            .map(|(piece, dims)| ops::reshape(cx, piece, &**dims))
-            .collect()
+        let (none, count): ([C::Value; 0], _) = ([], self.inner.count as i32);
+        let last = FinalOp::Id;
+        ops::collective_reduce_v2(cx, value, count, GROUP, key, &none, merge, last, options)
     }
 
     /// Gives all workers the chief's values; the others' values have the same shapes and types.
@@ -272,7 +263,8 @@ impl MultiWorker {
             if value.element_count()? == 0 {
                 return Ok(value.clone());
             }
-            self.collective(|key, timeout| {
+            let timeout = self.inner.options.collective.as_secs_f32();
+            self.collective(1, |key| {
                 if self.inner.rank == 0 {
                     let options = ops::CollectiveBcastSendV2Options {
                         communication_hint: Some("ring".into()),
@@ -320,13 +312,17 @@ impl MultiWorker {
         }
     }
 
-    /// Runs a collective op with its number, which all workers count alike.
-    fn collective<T>(&self, run: impl FnOnce(i32, f32) -> Result<T>) -> Result<T> {
+    /// Runs some collective ops, of which it gives the first its number; all workers count alike.
+    pub(crate) fn collective<T>(
+        &self,
+        count: usize,
+        run: impl FnOnce(i32) -> Result<T>,
+    ) -> Result<T> {
         let next = self.inner.next.lock();
         let mut next = next.unwrap_or_else(PoisonError::into_inner);
         let key = *next;
-        *next = next.wrapping_add(1);
-        run(key, self.inner.options.collective.as_secs_f32()).map_err(|error| self.failed(error))
+        *next = next.wrapping_add(count as i32);
+        run(key).map_err(|error| self.failed(error))
     }
 
     /// Names the workers that don't answer, and ends the collective ops of this one.
@@ -371,35 +367,4 @@ impl std::fmt::Debug for MultiWorker {
         let Inner { rank, count, .. } = &*self.inner;
         write!(f, "MultiWorker {rank} of {count}")
     }
-}
-
-/// Puts tensors of one type together, so that few messages carry many small tensors.
-fn packs(values: &[TensorHandle]) -> Result<Vec<Vec<usize>>> {
-    let mut done = Vec::new();
-    let mut open: BTreeMap<u32, (usize, Vec<usize>)> = BTreeMap::new();
-    for (index, value) in values.iter().enumerate() {
-        let dtype = Value::dtype(value);
-        let size = match dtype {
-            DataType::FLOAT | DataType::INT32 => 4,
-            DataType::DOUBLE | DataType::INT64 => 8,
-            DataType::HALF | DataType::BFLOAT16 => 2,
-            _ => {
-                return Err(Error::new(ErrorKind::DType {
-                    what: format!("value {index} of an all-reduce (floats and int32 or int64)"),
-                    expected: DataType::FLOAT,
-                    found: dtype,
-                }));
-            }
-        };
-        let bytes = usize::try_from(value.element_count()?).unwrap_or(0) * size;
-        let (sum, pack) = open.entry(dtype.number()).or_default();
-        if !pack.is_empty() && *sum + bytes > PACK {
-            done.push(std::mem::take(pack));
-            *sum = 0;
-        }
-        *sum += bytes;
-        pack.push(index);
-    }
-    done.extend(open.into_values().map(|(_, pack)| pack));
-    Ok(done)
 }

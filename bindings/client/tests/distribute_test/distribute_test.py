@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -23,6 +24,8 @@ TASK = str(Path(os.environ["TASK"]).absolute())
 PYTHON_WORKER = Path(__file__).with_name("python_worker.py")
 # Longer than any of these trainings, shorter than the test's own limit.
 LIMIT = 150
+# Seconds of a round of asynchronous training, also when a task dies, on a busy machine.
+BOUND = 60
 
 
 def free_addresses(count: int) -> list[str]:
@@ -115,6 +118,11 @@ def assert_alike(found: str, expected: str, atol: float) -> None:
         assert value == pytest.approx(other, abs=atol), name
 
 
+BY_OPS_AND_FUNCTIONS = pytest.mark.parametrize(
+    "variables", [{}, {"TRACED": "1"}], ids=["ops", "traced"]
+)
+
+
 @pytest.mark.parametrize(("count", "traced"), [(2, False), (4, False), (2, True)])
 def test_workers_train_as_one_process(tasks: Tasks, folder: str, count: int, traced: bool) -> None:
     # The last batch has 6 samples, and that of the validation 1: some parts are empty.
@@ -147,13 +155,16 @@ def test_a_cluster_of_one_trains_alone(tasks: Tasks, folder: str) -> None:
     assert_alike(one, alone, atol=1e-6)
 
 
-def test_the_others_learn_of_a_dead_worker_and_go_on(tasks: Tasks, folder: str) -> None:
+@BY_OPS_AND_FUNCTIONS
+def test_the_others_learn_of_a_dead_worker_and_go_on(
+    tasks: Tasks, folder: str, variables: dict[str, str]
+) -> None:
     alone = finished(tasks.start({}, "", 0, [TASK, "train", folder, "3"]))
     cluster = {"worker": free_addresses(3)}
     command = [TASK, "train", folder, "3"]
     started = [
-        tasks.start(cluster, "worker", index, command, **({"DIE_AT": "8"} if index == 1 else {}))
-        for index in range(3)
+        tasks.start(cluster, "worker", index, command, **more, **variables)
+        for index, more in enumerate([{}, {"DIE_AT": "8"}, {}])
     ]
     finished(started[1], status=-signal.SIGABRT)
     begin = time.monotonic()
@@ -166,18 +177,21 @@ def test_the_others_learn_of_a_dead_worker_and_go_on(tasks: Tasks, folder: str) 
     assert time.monotonic() - begin < 60
     # All are started again, with one worker less, and end as if nobody had died. The chief saved
     # after step 7, the second of its epoch.
-    for printed in tasks.workers(2, *command[1:]):
+    for printed in tasks.workers(2, *command[1:], **variables):
         lines = printed.splitlines()
         assert lines[0].startswith("step 8 ")
         rest = alone[alone.index("step 8 ") :]
         assert_alike(printed, rest, atol=1e-5)
 
 
-def test_a_worker_that_hangs_is_an_error_in_time(tasks: Tasks, folder: str) -> None:
+@BY_OPS_AND_FUNCTIONS
+def test_a_worker_that_hangs_is_an_error_in_time(
+    tasks: Tasks, folder: str, variables: dict[str, str]
+) -> None:
     cluster = {"worker": free_addresses(2)}
-    command = [TASK, "train", folder, "2"]
-    tasks.start(cluster, "worker", 1, command, HANG_AT="3", COLLECTIVE="5")
-    printed = finished(tasks.start(cluster, "worker", 0, command, COLLECTIVE="5"), status=1)
+    command, variables = [TASK, "train", folder, "2"], {**variables, "COLLECTIVE": "5"}
+    tasks.start(cluster, "worker", 1, command, HANG_AT="3", **variables)
+    printed = finished(tasks.start(cluster, "worker", 0, command, **variables), status=1)
     assert "kind DeadlineExceeded" in printed
     assert f"/job:worker/task:1 at {cluster['worker'][1]}" in printed
     assert "is too slow" in printed
@@ -235,13 +249,51 @@ def test_a_python_worker_beside_a_rust_worker(tasks: Tasks, python: int) -> None
     assert losses == pytest.approx(others, abs=1e-6)
 
 
-def test_asynchronous_workers(tasks: Tasks) -> None:
-    addresses = free_addresses(5)
-    cluster = {"ps": addresses[:2], "worker": addresses[2:4], "chief": addresses[4:]}
-    for job in ("ps", "worker"):
-        for index in range(2):
-            tasks.start(cluster, job, index, [TASK, "server"])
-    printed = finished(tasks.start(cluster, "chief", 0, [TASK, "coordinate"]))
+class Coordinated:
+    """Two servers, two workers and their coordinator, the chief, each a process."""
+
+    def __init__(self, tasks: Tasks, folder: str, variables: dict[str, str]) -> None:
+        addresses = free_addresses(5)
+        self.cluster = {"ps": addresses[:2], "worker": addresses[2:4], "chief": addresses[4:]}
+        self._servers = {
+            (job, index): tasks.start(self.cluster, job, index, [TASK, "server"])
+            for job in ("ps", "worker")
+            for index in range(2)
+        }
+        self._folder = Path(folder)
+        command = [TASK, "coordinate", folder]
+        self._chief = tasks.start(self.cluster, "chief", 0, command, **variables)
+
+    def kill(self, job: str, index: int) -> None:
+        """Kills a task in the second round of the training, or soon afterwards."""
+        latest, begin = self._folder / "checkpoint", time.monotonic()
+        while not (latest.exists() and "line-" in latest.read_text()):
+            assert self._chief.poll() is None, self.finished()
+            assert time.monotonic() - begin < LIMIT
+            time.sleep(0.01)
+        # Later in some runs than in others.
+        time.sleep(random.random() * 0.1)
+        self._servers[job, index].kill()
+        self._servers[job, index].wait()
+
+    def finished(self, status: int = 0) -> str:
+        """Waits for the end of the chief, and returns what it printed: no round took long."""
+        printed = finished(self._chief, status)
+        seconds = [float(found) for found in re.findall(r"round \d+ after (\S+) s", printed)]
+        assert seconds and max(seconds) < BOUND
+        return printed
+
+
+def assert_line(printed: str) -> None:
+    """Checks what the coordinator has learned."""
+    found = dict(re.findall(r"(slope|offset) (\S+)", printed))
+    assert float(found["slope"]) == pytest.approx(3, abs=0.05)
+    assert float(found["offset"]) == pytest.approx(-1, abs=0.05)
+
+
+@BY_OPS_AND_FUNCTIONS
+def test_asynchronous_workers(tasks: Tasks, folder: str, variables: dict[str, str]) -> None:
+    printed = Coordinated(tasks, folder, variables).finished()
     for line in (
         "on /job:ps/replica:0/task:0/device:CPU:0",
         "on /job:ps/replica:0/task:1/device:CPU:0",
@@ -249,16 +301,42 @@ def test_asynchronous_workers(tasks: Tasks) -> None:
         "used /job:worker/replica:0/task:1/device:CPU:0",
     ):
         assert line in printed
-    found = dict(re.findall(r"(slope|offset) (\S+)", printed))
-    assert float(found["slope"]) == pytest.approx(3, abs=0.05)
-    assert float(found["offset"]) == pytest.approx(-1, abs=0.05)
+    assert_line(printed)
 
 
-def test_a_coordinator_without_a_server(tasks: Tasks) -> None:
+@BY_OPS_AND_FUNCTIONS
+def test_an_asynchronous_worker_that_dies(
+    tasks: Tasks, folder: str, variables: dict[str, str]
+) -> None:
+    """The other one does its work."""
+    running = Coordinated(tasks, folder, variables)
+    running.kill("worker", 1)
+    printed = running.finished()
+    assert "saved round 5 " in printed
+    assert "used /job:worker/replica:0/task:0/device:CPU:0" in printed
+    assert_line(printed)
+
+
+@BY_OPS_AND_FUNCTIONS
+def test_a_parameter_server_that_dies(tasks: Tasks, folder: str, variables: dict[str, str]) -> None:
+    """It is named, and not the workers that used its variable. Then the training goes on."""
+    running = Coordinated(tasks, folder, variables)
+    running.kill("ps", 1)
+    printed = running.finished(status=1)
+    saved = printed.count("saved round ")
+    assert f"error /job:ps/task:1 at {running.cluster['ps'][1]}: " in printed
+    assert "the server is gone with its variables" in printed
+    assert "job:worker/task" not in printed[printed.index("error ") :].partition("(")[0]
+    printed = Coordinated(tasks, folder, variables).finished()
+    assert f"begins at round {saved}\n" in printed
+    assert_line(printed)
+
+
+def test_a_coordinator_without_a_server(tasks: Tasks, folder: str) -> None:
     addresses = free_addresses(3)
     cluster = {"ps": addresses[:1], "worker": addresses[1:2], "chief": addresses[2:]}
     tasks.start(cluster, "ps", 0, [TASK, "server"])
-    began = tasks.start(cluster, "chief", 0, [TASK, "coordinate"], REGISTER="3")
+    began = tasks.start(cluster, "chief", 0, [TASK, "coordinate", folder], REGISTER="3")
     printed = finished(began, status=1)
     assert f"/job:worker/task:0 at {addresses[1]}" in printed
     assert "nothing listens" in printed

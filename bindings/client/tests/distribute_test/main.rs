@@ -4,15 +4,15 @@
 //! `TRACED=1` traces its steps.
 //! `task reduce`: the collective ops. `task mixed STEPS`: a loop that Python's worker makes, too.
 //! `task bench STEPS`: seconds of steps, with `TRACED=1` of traced ones. `task server`: a server.
-//! `task coordinate`: the coordinator of asynchronous training.
+//! `task coordinate FOLDER`: the coordinator of asynchronous training, with `TRACED=1` of traced steps.
+
+mod coordinate;
 
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tfp::distribute::{
-    ChiefOnly, ClusterOptions, MultiWorker, ParameterServer, Reduction, Server, TfConfig,
-};
+use tfp::distribute::{ChiefOnly, ClusterOptions, MultiWorker, Reduction, Server, TfConfig};
 use tfp::nn::layer::{BatchNorm, Dense, Dropout, Layer, Sequential};
 use tfp::nn::optimizer::{Adam, Rule, Sgd};
 use tfp::nn::training::{BackupAndRestore, Batches, Callback, Control, Logs, Plan, Trainer};
@@ -252,45 +252,6 @@ fn mixed(steps: usize) -> Result<()> {
     Ok(())
 }
 
-/// Trains a line asynchronously.
-fn coordinate() -> Result<()> {
-    let servers = ParameterServer::connect(&need_config()?, &options())?;
-    let (slope, offset) = (
-        servers.variable("slope", 0.0_f32)?,
-        servers.variable("offset", 0.0_f32)?,
-    );
-    for variable in [&slope, &offset] {
-        say(&format!("on {}", variable.handle().handle()?.device()?));
-    }
-    let used = std::sync::Mutex::new(std::collections::BTreeSet::new());
-    servers.for_each(0..200_u32, |cx, step| {
-        let x = noise(8, *step + 1);
-        let y: Vec<f32> = x.iter().map(|x| 3.0 * x - 1.0).collect();
-        let x = cx.constant(&Tensor::from_slice(&x, &[8])?)?;
-        let y = cx.constant(&Tensor::from_slice(&y, &[8])?)?;
-        let tape = Tape::new(cx);
-        let line = ops::mul(&tape, &x, slope.read(&tape)?)?;
-        let line = ops::add_v2(&tape, line, offset.read(&tape)?)?;
-        let error = ops::square(&tape, ops::sub(&tape, line, &y)?)?;
-        let loss = ops::mean(&tape, &error, 0_i32, ops::MeanOptions::default())?;
-        used.lock().unwrap().insert(loss.device()?);
-        let found = tape.gradients(&[&loss], &[&slope.handle_in(cx)?, &offset.handle_in(cx)?])?;
-        for (variable, gradient) in [&slope, &offset].into_iter().zip(&found) {
-            let gradient = gradient.as_ref().expect("the loss depends on both");
-            variable.assign_sub(cx, ops::mul(cx, gradient, 0.1_f32)?)?;
-        }
-        Ok(())
-    })?;
-    for device in used.into_inner().unwrap() {
-        say(&format!("used {device}"));
-    }
-    for variable in [&slope, &offset] {
-        let value = variable.to_tensor()?.to_scalar::<f32>()?;
-        say(&format!("{} {value:.6}", variable.name()));
-    }
-    Ok(())
-}
-
 /// Prints the seconds of each step of a network with 670,000 weights.
 fn bench(steps: usize) -> Result<()> {
     let workers = MultiWorker::connect(&need_config()?, &options())?;
@@ -323,7 +284,7 @@ fn run() -> Result<()> {
         ["mixed", steps] => mixed(steps.parse().expect("a number")),
         ["bench", steps] => bench(steps.parse().expect("a number")),
         ["server"] => Server::start(&need_config()?)?.join(),
-        ["coordinate"] => coordinate(),
+        ["coordinate", folder] => coordinate::coordinate(Path::new(folder)),
         _ => Err(Error::argument(
             "train, reduce, mixed, bench, server or coordinate",
         )),

@@ -21,7 +21,8 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Makes an executor, which no thread uses yet. `in_flight` limits the ops that wait; 0 does not.
+    /// Makes an executor, which no thread uses yet. `in_flight` limits the ops that wait; 0 does not. An op
+    /// on another task of a cluster is a message of its own, which is an error when the task is gone.
     ///
     /// # Errors
     /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when TensorFlow returns none.
@@ -29,7 +30,8 @@ impl Executor {
         let c = &context.api().eager_c_api_experimental;
         // SAFETY: the function has no precondition; nothing else deletes what it makes.
         fenced(|| unsafe {
-            let raw = c.TFE_NewExecutor(is_async, true, in_flight.into());
+            // Not in a stream: after one has broken, another one waits for ever for the task.
+            let raw = c.TFE_NewExecutor(is_async, false, in_flight.into());
             Self::from_owned_ptr(raw, context, "TFE_NewExecutor")
         })?
     }

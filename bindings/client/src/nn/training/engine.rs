@@ -9,7 +9,7 @@ use super::graph::GraphEngine;
 use super::job::{Fed, Given, Job, Measured, batch_of, changed, loss_of, tensors};
 use super::plan::Plan;
 use super::together::{Together, bring_together, moving};
-use super::traced::{Stepped, Traces};
+use super::traced::{Stepped, Traced, Traces, batch_values};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::tape::Tape;
 use crate::context::value::AnyValue;
@@ -104,7 +104,7 @@ impl Engine {
                 let given = Given::eager(&cx, fed)?;
                 let pass = Pass::inference(&cx);
                 let measured = job.measured(&pass, &given)?;
-                let Some((workers, _)) = &eager.workers else {
+                let Some((workers, _)) = eager.others() else {
                     return Ok(fed.measured(tensors(&measured)?));
                 };
                 let (losses, samples) = (job.losses(), fed.samples());
@@ -238,6 +238,12 @@ impl EagerEngine {
         self.workers.as_ref().map(|(workers, _)| workers)
     }
 
+    /// The workers where there is more than this one, and what a forward pass changes.
+    fn others(&self) -> Option<(&MultiWorker, &[Variable])> {
+        let (workers, moving) = self.workers.as_ref()?;
+        (workers.count() > 1).then_some((workers, moving))
+    }
+
     fn train<R: Rule>(
         &self,
         job: Job<'_>,
@@ -253,11 +259,24 @@ impl EagerEngine {
             Some(traces) => Some(traces.of(&self.stepped(job, plan), &given)?),
             None => None,
         };
-        let (measured, found) = match &traced {
-            Some(traced) => traced.measure(&cx, given, index)?,
+        let both = [&numbers.0, &numbers.1];
+        let halves = match traced.as_deref() {
+            Some(Traced::Alone(alone)) => {
+                let measured = alone.run(&cx, batch_values(given, index), both)?;
+                return Ok(fed.measured(tensors(&measured)?));
+            }
+            Some(Traced::Whole(whole)) => {
+                let batch = batch_values(given, index);
+                return whole.run(&cx, batch, fed.samples(), both)?.measured();
+            }
+            Some(Traced::Halves(halves)) => Some(halves),
+            None => None,
+        };
+        let (measured, found) = match halves {
+            Some(halves) => halves.measure(&cx, &batch_values(given, index))?,
             None => self.taped(job, &given, index)?,
         };
-        let together = match &self.workers {
+        let together = match self.others() {
             None => Together {
                 measured,
                 gradients: found,
@@ -274,8 +293,8 @@ impl EagerEngine {
             )?,
         };
         let found = &together.gradients;
-        if let Some(traced) = traced {
-            traced.apply(&cx, found, numbers)?;
+        if let Some(halves) = halves {
+            halves.apply(&cx, found, both)?;
             return together.measured();
         }
         let (rate, step) = (cx.constant(&numbers.0)?, cx.constant(&numbers.1)?);
@@ -316,6 +335,7 @@ impl EagerEngine {
             plan,
             variables: &self.variables,
             slots: &self.slots,
+            workers: self.others(),
         }
     }
 

@@ -16,6 +16,7 @@ mod tensorboard;
 mod together;
 mod traced;
 mod weights;
+mod whole;
 
 use tfp_core::{DataType, Error, ErrorKind, Result, Session, Tensor};
 
@@ -186,9 +187,8 @@ impl<R: Rule> Trainer<R> {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes steps in eager mode by functions: the computation is traced when a batch comes first, and then
-    /// one call computes what is measured and all gradients, and another one changes the variables. In a
-    /// training of [several workers](Self::across) these bring their gradients together in between.
+    /// Makes each step in eager mode one call of a function, which is traced when a batch comes first. In a
+    /// training of [several workers](Self::across) the function has the collective op, too.
     ///
     /// What a layer, loss or metric of your own does besides calling ops happens once, while it is traced.
     /// In a graph this changes nothing: its steps are traced.

@@ -7,8 +7,10 @@ use tfp_core::{Context, DataType, EagerContext, Error, Result, Shape, Tensor, Va
 
 use super::job::{Given, Job, batch_of, changed, loss_of};
 use super::plan::Plan;
+use super::whole::{Alone, Whole};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
+use crate::distribute::MultiWorker;
 use crate::function::GraphFunction;
 use crate::gradient::gradients;
 use crate::nn::layer::Pass;
@@ -21,8 +23,18 @@ pub(super) struct Traces {
     known: Mutex<HashMap<Vec<DataType>, Arc<Traced>>>,
 }
 
-/// A step as two functions, between which workers bring together what they found.
-pub(super) struct Traced {
+/// The functions of a step.
+pub(super) enum Traced {
+    /// One.
+    Alone(Alone),
+    /// One, which also brings together what workers found.
+    Whole(Whole),
+    /// Two, between which workers bring together what they found.
+    Halves(Halves),
+}
+
+/// A step as two functions.
+pub(super) struct Halves {
     /// What is measured of a batch, then the gradients that there are.
     found: GraphFunction,
     measured: usize,
@@ -39,6 +51,34 @@ pub(super) struct Stepped<'a, R> {
     pub plan: &'a Plan<R>,
     pub variables: &'a [Variable],
     pub slots: &'a [Vec<Variable>],
+    /// The workers where there are several, and what a forward pass changes.
+    pub workers: Option<(&'a MultiWorker, &'a [Variable])>,
+}
+
+impl<R: Rule> Stepped<'_, R> {
+    /// Returns the gradients of a loss by the variables.
+    pub(super) fn gradients(
+        &self,
+        cx: &AnyContext,
+        loss: &AnyValue,
+    ) -> Result<Vec<Option<AnyValue>>> {
+        let handles = self.variables.iter().map(|one| one.handle().clone());
+        gradients(cx, &[loss.clone()], &handles.collect::<Vec<_>>())
+    }
+
+    /// Changes the variables by gradients, in the step of a rate and a number.
+    pub(super) fn change(
+        &self,
+        cx: &AnyContext,
+        found: &[Option<AnyValue>],
+        [rate, number]: [&AnyValue; 2],
+    ) -> Result<()> {
+        let optimizer = &self.plan.optimizer;
+        optimizer.apply(cx, self.variables, found, self.slots, rate, number)?;
+        let changed = changed(self.variables, found);
+        self.job.model.weights().constrained(cx, &changed)?;
+        Ok(())
+    }
 }
 
 impl Traces {
@@ -50,41 +90,29 @@ impl Traces {
         if let Some(traced) = known.get(&types) {
             return Ok(Arc::clone(traced));
         }
-        let traced = Arc::new(Traced::new(step, given)?);
+        let traced = Arc::new(match step.workers {
+            None => Traced::Alone(Alone::new(step, given)?),
+            Some((workers, moving)) => match Whole::new(step, given, workers, moving)? {
+                Some(whole) => Traced::Whole(whole),
+                None => Traced::Halves(Halves::new(step, given)?),
+            },
+        });
         known.insert(types, Arc::clone(&traced));
         Ok(traced)
     }
 }
 
-impl Traced {
+impl Halves {
     fn new<R: Rule>(step: &Stepped<'_, R>, given: &Given) -> Result<Self> {
         let (job, eager) = (step.job, step.eager);
-        let ports = job.model.inputs().iter().zip(&given.x);
-        let mut arguments: Vec<(DataType, Shape)> = ports
-            .map(|(port, x)| (Value::dtype(x), batch_of(&port.shape)))
-            .collect();
-        let (inputs, truths) = (given.x.len(), given.truth.len());
-        let others = given.truth.iter().chain(&given.weights);
-        arguments.extend(others.map(|value| (Value::dtype(value), Shape::unknown())));
-        arguments.push((DataType::INT64, Shape::scalar()));
+        let arguments = batch_arguments(job, given);
         let (mut measured, mut has_gradient) = (0, Vec::new());
         let found = GraphFunction::trace(eager, "measure", &arguments, |cx, values| {
-            let Some((index, values)) = values.split_last() else {
-                return Err(Error::argument("a step has a number"));
-            };
-            let (x, rest) = values.split_at(inputs);
-            let (truth, weights) = rest.split_at(truths);
-            let given = Given {
-                x: x.to_vec(),
-                truth: truth.to_vec(),
-                weights: weights.to_vec(),
-            };
-            let pass = Pass::training(cx).at_step(index.clone());
+            let (given, index) = split_batch(values, given)?;
+            let pass = Pass::training(cx).at_step(index);
             let mut results = job.measured(&pass, &given)?;
             measured = results.len();
-            let handles = step.variables.iter().map(|one| one.handle().clone());
-            let loss = loss_of(&results)?.clone();
-            let gradients = gradients(cx, &[loss], &handles.collect::<Vec<_>>())?;
+            let gradients = step.gradients(cx, loss_of(&results)?)?;
             has_gradient = gradients.iter().map(Option::is_some).collect();
             results.extend(gradients.into_iter().flatten());
             Ok(results)
@@ -107,11 +135,7 @@ impl Traced {
                 .iter()
                 .map(|has| if *has { left.next().cloned() } else { None })
                 .collect();
-            let optimizer = &step.plan.optimizer;
-            let (variables, slots) = (step.variables, step.slots);
-            optimizer.apply(cx, variables, &gradients, slots, rate, number)?;
-            let changed = changed(variables, &gradients);
-            job.model.weights().constrained(cx, &changed)?;
+            step.change(cx, &gradients, [rate, number])?;
             Ok(Vec::new())
         })?;
         Ok(Self {
@@ -122,18 +146,13 @@ impl Traced {
         })
     }
 
-    /// Returns what is measured of a batch in the step of a number, and the gradients.
+    /// Returns what is measured of a batch, and the gradients.
     pub(super) fn measure(
         &self,
         cx: &AnyContext,
-        given: Given,
-        index: AnyValue,
+        batch: &[AnyValue],
     ) -> Result<(Vec<AnyValue>, Vec<Option<AnyValue>>)> {
-        let mut arguments = given.x;
-        arguments.extend(given.truth);
-        arguments.extend(given.weights);
-        arguments.push(index);
-        let mut measured = self.found.call(cx, &arguments)?;
+        let mut measured = self.found.call(cx, batch)?;
         let mut gradients = measured.split_off(self.measured).into_iter();
         let gradients = self
             .has_gradient
@@ -148,10 +167,46 @@ impl Traced {
         &self,
         cx: &AnyContext,
         gradients: &[Option<AnyValue>],
-        numbers: &(Tensor, Tensor),
+        [rate, number]: [&Tensor; 2],
     ) -> Result<()> {
         let mut arguments: Vec<AnyValue> = gradients.iter().flatten().cloned().collect();
-        arguments.extend([cx.constant(&numbers.0)?, cx.constant(&numbers.1)?]);
+        arguments.extend([cx.constant(rate)?, cx.constant(number)?]);
         self.apply.call(cx, &arguments).map(drop)
     }
+}
+
+/// The types and shapes of a batch and of the step's number, as functions take them.
+pub(super) fn batch_arguments(job: Job<'_>, given: &Given) -> Vec<(DataType, Shape)> {
+    let ports = job.model.inputs().iter().zip(&given.x);
+    let mut arguments: Vec<(DataType, Shape)> = ports
+        .map(|(port, x)| (Value::dtype(x), batch_of(&port.shape)))
+        .collect();
+    let others = given.truth.iter().chain(&given.weights);
+    arguments.extend(others.map(|value| (Value::dtype(value), Shape::unknown())));
+    arguments.push((DataType::INT64, Shape::scalar()));
+    arguments
+}
+
+/// The values of these arguments.
+pub(super) fn batch_values(given: Given, index: AnyValue) -> Vec<AnyValue> {
+    let mut values = given.x;
+    values.extend(given.truth);
+    values.extend(given.weights);
+    values.push(index);
+    values
+}
+
+/// The batch and the number of the step from such values, which are as many as those of `given`.
+pub(super) fn split_batch(values: &[AnyValue], given: &Given) -> Result<(Given, AnyValue)> {
+    let Some((index, values)) = values.split_last() else {
+        return Err(Error::argument("a step has a number"));
+    };
+    let (x, rest) = values.split_at(given.x.len());
+    let (truth, weights) = rest.split_at(given.truth.len());
+    let given = Given {
+        x: x.to_vec(),
+        truth: truth.to_vec(),
+        weights: weights.to_vec(),
+    };
+    Ok((given, index.clone()))
 }

@@ -75,6 +75,8 @@ impl EagerContext {
     /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a NUL byte in the name.
     pub fn has_function(&self, name: &str) -> Result<bool> {
         let name = c_string(name)?;
+        // One that another thread is adding may not have reached the other tasks of a cluster yet.
+        let _adding = self.calls();
         // SAFETY: context and name are alive.
         let found = self.fenced(|| unsafe {
             self.inner
