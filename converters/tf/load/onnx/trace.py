@@ -131,6 +131,8 @@ def _named(model: Graph) -> list[Named]:
 
 def _output(nodes: Nodes, result: Any) -> Any:
     """Returns an output in ONNX's order."""
+    if isinstance(result, Texts) and result.without:
+        raise UnsupportedError(Problem(result.without, "texts that are removed"))
     if isinstance(result, Texts):
         raise UnsupportedError(Problem("output", "it is text"))
     if isinstance(result, Tensor) and result.levels:
