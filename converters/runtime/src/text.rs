@@ -4,6 +4,9 @@ use core::ops::Add;
 
 use crate::bytes::Pod;
 use crate::error::{Result, at};
+use crate::kernels::text::automaton::{self, Automaton};
+use crate::kernels::text::changes::{Change, changed};
+use crate::kernels::text::farm::Farm;
 use crate::kernels::text::finder::Words;
 use crate::kernels::text::tokens::{Reading, Text, counts, values};
 use crate::memory::{Memory, Reader, Slot, Source};
@@ -50,6 +53,47 @@ pub fn same(
     let pairs = a.iter().cycle().zip(b.iter().cycle());
     for (out, (a, b)) in out.iter_mut().zip(pairs) {
         *out = u8::from((a == b) != differ);
+    }
+    Ok(())
+}
+
+/// Whether texts, changed, are matched as a whole by a regular expression: the classes of bytes, the
+/// next states, the first state, and the first of those at which texts match.
+///
+/// # Errors
+/// [`crate::error::Error::Layer`] for a table with gaps, [`crate::error::Error::Plan`] if the slot does
+/// not fit.
+pub fn matches<'a>(
+    m: &'a mut Memory<'_>,
+    (texts, changes): (&[&str], &[Change]),
+    (classes, next): (impl Into<Source<'a, u8>>, impl Into<Source<'a, i32>>),
+    (start, matching): (usize, usize),
+    out: Slot<u8>,
+) -> Result<()> {
+    let (reader, out) = m.write(out)?;
+    let automaton = Automaton {
+        classes: reader.read(classes.into())?,
+        next: reader.read(next.into())?,
+        start,
+        matching,
+    };
+    automaton::matches(&automaton, changes, texts, out).map_err(at("matches"))
+}
+
+/// The fingerprints of texts, changed.
+///
+/// # Errors
+/// [`crate::error::Error::Plan`] if the slot does not fit.
+pub fn prints(
+    m: &mut Memory<'_>,
+    (texts, changes): (&[&str], &[Change]),
+    out: Slot<i64>,
+) -> Result<()> {
+    let (_, out) = m.write(out)?;
+    for (out, text) in out.iter_mut().zip(texts) {
+        let mut print = Farm::new();
+        changed(changes, text.as_bytes(), &mut |byte| print.push(byte));
+        *out = print.finish().cast_signed();
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from converters.tf import ir
 from converters.tf.emit.statements import Code, Part, code
 from converters.tf.ir import Each, Every, Letters
@@ -36,16 +38,21 @@ def _rest(rest: ir.Rest) -> Code:
     return code("Rest::Sip({}, {})", rest.buckets, key, use=use)
 
 
+def changes_of(changes: Sequence[ir.Change]) -> Code:
+    """Returns how texts are standardized."""
+    parts: list[Part] = [_change(change) for change in changes]
+    return code("&{}", parts)
+
+
 def reading_of(reading: ir.Reading, rest: ir.Rest) -> Code:
     """Returns how texts become tokens, and these classes."""
     split = reading.split
     kind = f"At({split.byte})" if split.at == "byte" else _SPLITS[split.at]
     use = ["kernels::text::tokens::Reading", "kernels::text::tokens::Split"]
-    changes: list[Part] = [_change(change) for change in reading.changes]
     widths: list[Part] = list(reading.widths)
     return code(
-        "Reading { changes: &{}, split: Split::{}, widths: &{}, between: {}, rest: {} }",
-        changes,
+        "Reading { changes: {}, split: Split::{}, widths: &{}, between: {}, rest: {} }",
+        changes_of(reading.changes),
         kind,
         widths,
         _bytes(reading.between),

@@ -6,6 +6,8 @@ from converters.tf import ir
 from converters.tf.emit.ops.registry import OPS
 from converters.tf.plan import arena as plan
 
+# Ops that read texts.
+_READING = (ir.SameText, ir.TextMatch, ir.TextPrint, ir.TokenCounts, ir.TokenValues)
 # As many axes as the kernels' shapes have.
 _MAX_RANK = 8
 
@@ -26,7 +28,7 @@ def _reasons(node: ir.Node) -> list[str]:
     if isinstance(op, ir.Reshape):
         return []
     name = type(op).__name__
-    reads = isinstance(op, ir.SameText | ir.TokenCounts | ir.TokenValues)
+    reads = isinstance(op, _READING)
     if any(v.dtype is ir.DType.STR for v in (*(() if reads else node.present), *node.outputs)):
         return [f"{name} of text"]
     if type(op) not in OPS:

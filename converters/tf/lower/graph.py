@@ -21,6 +21,7 @@ from converters.tf.lower.tensors import (
     Bounds,
     Classes,
     Complex,
+    Crossed,
     Numbered,
     Partition,
     Rows,
@@ -117,6 +118,7 @@ Tensor: TypeAlias = (
     | Classes
     | Spelled
     | Partition
+    | Crossed
     | Unknown
     | _Poison
 )

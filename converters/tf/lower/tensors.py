@@ -201,6 +201,19 @@ class Partition:
 
 
 @dataclass(frozen=True, eq=False)
+class Crossed:
+    """Features that are hashed together, as TensorFlow says it: as a sparse tensor.
+
+    Attributes:
+        values: The bucket of each example, `[examples, 1]`.
+        form: Which part of the sparse tensor it is: `indices`, `values` or `shape`.
+    """
+
+    values: ir.Value
+    form: str
+
+
+@dataclass(frozen=True, eq=False)
 class Unknown:
     """A number that all texts of a call decide.
 

@@ -302,6 +302,12 @@ CASES: tuple[Case, ...] = (
     _case("UpSampling3D", VOLUME, 2),
     Case("Hashing", lambda x: layers.Hashing(7)(x), (FLAT,), ("int64",)),
     Case(
+        "HashedCrossing",
+        lambda a, b: layers.HashedCrossing(7)([a, b]),
+        ((1,), (1,)),
+        ("string", "int64"),
+    ),
+    Case(
         "StringLookup",
         lambda x: layers.StringLookup(vocabulary=_VOCABULARY)(x),
         (FLAT,),
@@ -325,22 +331,8 @@ BASES: Mapping[str, str] = {
 }
 """Classes that compute nothing."""
 
-REFUSED: Mapping[str, Case] = {
-    case.kind: case
-    for case in (
-        Case(
-            "HashedCrossing",
-            lambda a, b: layers.HashedCrossing(7)([a, b]),
-            ((1,), (1,)),
-            ("int64", "int64"),
-        ),
-    )
-}
-"""Classes whose models are refused."""
-
 REASONS: Mapping[str, str] = {
     "FlaxLayer": "it is code of JAX",
-    "HashedCrossing": "it hashes pairs of texts or numbers",
     "JaxLayer": "it is code of JAX",
     "TorchModuleWrapper": "it is code of PyTorch",
 }

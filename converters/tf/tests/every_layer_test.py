@@ -11,7 +11,6 @@ from converters.tf.tests.every_layer import (
     CASES,
     PARTS,
     REASONS,
-    REFUSED,
     Case,
     all_kinds,
 )
@@ -30,15 +29,11 @@ def test_every_layer(case: Case) -> None:
 def test_no_class_is_forgotten() -> None:
     tested = {case.kind for case in CASES}
     assert not tested & set(REASONS)
-    assert set(REFUSED) <= set(REASONS)
     assert set(PARTS) <= tested
     assert tested | set(REASONS) | set(BASES) == all_kinds()
 
 
-REFUSALS = [*REFUSED.values(), *(case for _, case in PARTS.values())]
-
-
-@pytest.mark.parametrize("case", REFUSALS, ids=str)
+@pytest.mark.parametrize("case", [case for _, case in PARTS.values()], ids=str)
 def test_what_is_refused(case: Case) -> None:
     with pytest.raises(UnsupportedError) as caught:
         check(case.model())

@@ -75,7 +75,9 @@ def _pipeline(net: Network, x: str, **options: Any) -> str:
     expression = options.pop("tokenexp", "[a-zA-Z0-9_]+")
     flat = net("Reshape", x, net.ints(-1))
     if options.pop("lower", True):
-        flat = net("StringNormalizer", flat, case_change_action="LOWER", locale="C.UTF-8")
+        stops = options.pop("stopwords", None)
+        attrs = {"stopwords": stops, "is_case_sensitive": 0} if stops else {}
+        flat = net("StringNormalizer", flat, case_change_action="LOWER", locale="C.UTF-8", **attrs)
     given: dict[str, Any] = {"mark": 0, "mincharnum": 1, "pad_value": "#", "tokenexp": expression}
     words = net("com.microsoft.Tokenizer", flat, **given)
     return net("TfIdfVectorizer", net("Flatten", words), max_skip_count=0, **options)
@@ -121,6 +123,25 @@ def test_text_pipelines_of_scikit_learn(tmp_path: Path, kind: str) -> None:
         assert np.array_equal(counts, expected)
 
 
+def test_stop_words_of_scikit_learn(tmp_path: Path) -> None:
+    """A text that is one keeps its row, as in scikit-learn; onnxruntime removes it."""
+    options = TOKENS["pairs"] | {"stopwords": ["and", "of", "it"]}
+    net = Network()
+    y = _pipeline(net, "x", ngram_indexes=[3, 2, 1, 0], **options)
+    model = net.model({"x": ["N", 1]}, [y], [object])
+    random = np.random.default_rng(2)
+    texts = [" ".join(random.choice([*PARTS, "of", "And"], 6)) for _ in range(20)]
+    given = np.array(texts, object)[:, None]
+    graph = convert(load(saved(model, tmp_path), LoadOptions()).trace)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    (expected,) = session.run(None, {"x": given})
+    assert np.array_equal(interpret(graph, {"x": given})[y], expected)
+    stopped = np.array([["of"], ["the"], ["And"]], object)
+    assert session.run(None, {"x": stopped})[0].shape == (1, 4)
+    found = interpret(graph, {"x": stopped})[y]
+    assert found.any(1).tolist() == [False, True, False]
+
+
 def test_pipelines_that_are_refused(tmp_path: Path) -> None:
     words = TOKENS["words"]
     refused: list[tuple[str, dict[str, Any]]] = [
@@ -130,6 +151,7 @@ def test_pipelines_that_are_refused(tmp_path: Path) -> None:
         ("there twice", words | {"pool_strings": ["a"] * 6}),
         ("regular expression", words | {"tokenexp": "a|b"}),
         ("white space inside", words | {"tokenexp": "[a ]+"}),
+        ("stop words in it", words | {"stopwords": ["of", "the"]}),
     ]
     for expected, options in refused:
         net = Network()

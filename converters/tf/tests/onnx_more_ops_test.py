@@ -67,6 +67,16 @@ def test_losses(tmp_path: Path, reduction: str, weighted: bool) -> None:
     checked(tmp_path, [2, 5, 3], body, 13, batches=(1,))
 
 
+def test_losses_of_a_later_operator_set(tmp_path: Path) -> None:
+    """Their words are those of an earlier set than the model's."""
+
+    def body(net: Network, x: str) -> list[str]:
+        labels = net.constant(np.array([[0, 4, 1], [2, 2, 3]], np.int64))
+        return [net("SoftmaxCrossEntropyLoss", x, labels, reduction="sum")]
+
+    checked(tmp_path, [2, 5, 3], body, 21, batches=(1,))
+
+
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 def test_sequences_of_different_lengths(tmp_path: Path, op: str, direction: str) -> None:

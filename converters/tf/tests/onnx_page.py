@@ -93,9 +93,10 @@ and what it has to give. tf2rust converts it as it is: what the suite gives at r
 weights and shapes, is an input. NumPy computes the graph by its definition and compares.
 {relative:g} of an element is allowed, {narrow:g} for floats of 16 bits or less; integers are equal.
 
-Where a shape, an axis or another size is an input, no crate of fixed sizes can be made. Such a case
-is tried once more with some inputs as constants, and counts as *with constants*. *Refused* means
-that `tf2rust` says why and writes nothing.
+Where a shape, an axis or another size is an input, the crate has the sizes that the file states for
+[the results](tf2rust/onnx.md#axes-and-sizes-that-a-call-gives). A case that needs more is tried
+once more with some inputs as constants, and counts as *with constants*. *Refused* means that
+`tf2rust` says why and writes nothing.
 
 Written by `tools/bazel run //converters/tf/tests:onnx_nodes -- --write docs/onnx.md`. It
 compares with `converters/tf/tests/onnx_nodes.tsv`, which names every case that does not pass;

@@ -4,6 +4,7 @@
 //! where its tokens end, [`finder`] knows the token of the vocabulary that the bytes so far may
 //! become, and the hash of them. So nothing here needs memory for a text, whatever its length.
 
+pub mod automaton;
 pub mod changes;
 pub mod farm;
 pub mod finder;

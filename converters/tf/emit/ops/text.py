@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from converters.tf import ir
 from converters.tf.emit.context import Context, Emit
 from converters.tf.emit.ops.layers import weight_path
-from converters.tf.emit.readings import reading_of
+from converters.tf.emit.readings import changes_of, reading_of
 from converters.tf.emit.statements import LABEL, Code, Name, Part, call, code, method
 from converters.tf.plan.arena import Step
 
@@ -60,8 +60,28 @@ def _same(c: Context, step: Step) -> list[Code]:
     return [call("text::same", sides, node.op.differs, c.result(node, "same"))]
 
 
+def _matches(c: Context, step: Step) -> list[Code]:
+    node = step.node
+    op = node.op
+    assert isinstance(op, ir.TextMatch)
+    texts = (c.source(node.input), changes_of(op.changes))
+    table = (c.source(node.given(1)), c.source(node.given(2)))
+    ends = (op.start, op.matching)
+    return [call("text::matches", texts, table, ends, c.result(node, "matches"))]
+
+
+def _prints(c: Context, step: Step) -> list[Code]:
+    node = step.node
+    op = node.op
+    assert isinstance(op, ir.TextPrint)
+    texts = (c.source(node.input), changes_of(op.changes))
+    return [call("text::prints", texts, c.result(node, "prints"))]
+
+
 OPS: Mapping[type[ir.Op], Emit] = {
     ir.SameText: _same,
+    ir.TextMatch: _matches,
+    ir.TextPrint: _prints,
     ir.TokenCounts: _counts,
     ir.TokenValues: _values,
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
@@ -60,10 +61,18 @@ class Characters:
 
 @dataclass(frozen=True)
 class Each:
-    """Every character of a set becomes some bytes."""
+    """Every character of a set becomes some bytes.
+
+    Attributes:
+        of: The set.
+        becomes: These bytes.
+        runs: Whether characters that follow each other become them together. The kernel does not
+            serve it; where a text is taken apart at white space, it may make no difference.
+    """
 
     of: Characters
     becomes: bytes
+    runs: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,9 +147,28 @@ class Reading:
             for at in range(len(found) - width + 1)
         ]
 
+    def at_spaces(self) -> Reading:
+        """Returns it, and then taken apart at white space.
+
+        How many white spaces a run becomes makes no difference there, unless something that comes
+        later makes letters of them or looks for several bytes.
+        """
+        changes: list[Change] = []
+        for change in reversed(self.changes):
+            spaces = change.becomes if isinstance(change, Each) and change.runs else b""
+            if spaces.isspace() and not any(_tells(later, spaces) for later in changes):
+                assert isinstance(change, Each)
+                change = replace(change, runs=False)
+            changes.append(change)
+        return replace(self, changes=tuple(reversed(changes)), split=Split("space"))
+
     def problems(self) -> list[str]:
         """Returns why the kernel does not serve it."""
-        found = []
+        found = [
+            f"runs of characters that become {change.becomes!r}"
+            for change in self.changes
+            if isinstance(change, Each) and change.runs
+        ]
         if len(self.changes) > _MOST_CHANGES:
             found.append(f"{len(self.changes)} changes of a text; at most {_MOST_CHANGES}")
         longest = max((len(c.of) for c in self.changes if isinstance(c, Every)), default=0)
@@ -149,6 +177,14 @@ class Reading:
         if max(self.widths, default=1) > _WIDEST:
             found.append(f"{max(self.widths)} tokens that are joined; at most {_WIDEST}")
         return found
+
+
+def _tells(change: Change, spaces: bytes) -> bool:
+    """Returns whether a change may make other words of more white spaces."""
+    if isinstance(change, Each):
+        makes = bool(change.becomes) and not change.becomes.isspace()
+        return makes and any(change.of.has(bytes([byte])) for byte in spaces)
+    return isinstance(change, Every)
 
 
 def _changed(text: bytes, change: Change) -> bytes:
@@ -160,6 +196,12 @@ def _changed(text: bytes, change: Change) -> bytes:
         return text.replace(change.of, change.becomes)
     assert isinstance(change, Each)
     parts = _CHARACTER.findall(text)
+    if change.runs:
+        parts = [
+            part
+            for before, part in itertools.pairwise([b"", *parts])
+            if not (before and change.of.has(before) and change.of.has(part))
+        ]
     return b"".join(change.becomes if change.of.has(part) else part for part in parts)
 
 

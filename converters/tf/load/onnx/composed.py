@@ -74,7 +74,7 @@ def _inlined(model: Any, onnx: Any) -> Any:
         del node.attribute[:]
         model.functions.append(function)
     model.opset_import.append(onnx.helper.make_opsetid(_ASIDE, 1))
-    found = onnx.inliner.inline_local_functions(model)
+    found = onnx.inliner.inline_local_functions(model, convert_version=True)
     kept = [o for o in found.opset_import if o.domain != _ASIDE]
     del found.opset_import[:]
     found.opset_import.extend(kept)

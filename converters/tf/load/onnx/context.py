@@ -27,6 +27,7 @@ from converters.tf.load.onnx.values import (
 )
 from converters.tf.load.saved_model.replay import Refused
 
+_COMPUTED = "is computed from the model's inputs"
 # Elements of the largest constant that a node without operands may ask for.
 _MOST_ELEMENTS = 1 << 28
 # Attributes that are integers of 0 and 1 in every operator that has them.
@@ -183,7 +184,7 @@ class Context:
         if isinstance(value, Symbol):
             raise Refused(f"operand {index} depends on {_what_is_open(value)}")
         if not isinstance(value, Known):
-            raise Refused(f"operand {index} is computed from the model's inputs")
+            raise Refused(f"operand {index} {_COMPUTED}")
         return value
 
     def array(self, index: int) -> Array:
@@ -363,6 +364,11 @@ def fixed(dim: Dim, what: str) -> int:
     if is_open(size):
         raise Refused(f"{what} is {size!s}, and must be known")
     return int(size)
+
+
+def is_computed(reason: str) -> bool:
+    """Returns whether an operator is refused because an operand is not a constant."""
+    return reason.endswith(_COMPUTED)
 
 
 def _what_is_open(symbol: Symbol) -> str:

@@ -14,6 +14,7 @@ from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array, budget
 from converters.tf.load.onnx.composed import ComposedError, decomposed
 from converters.tf.load.onnx.old import OLDEST, renewed
+from converters.tf.load.onnx.stated import Fixed, stated_shapes
 from tools.codegen.conversion import Problem, UnsupportedError
 
 # What types of fewer bits are computed in.
@@ -48,6 +49,8 @@ class Node:
         scopes: The modules of PyTorch that it is in, if the file says so.
         kinds: ONNX's numbers of the element types of the operands, 0 where it is not known; only
             for operators that ask for them.
+        shapes: The shapes of the results as far as the file states them, if an input of the model
+            may decide them.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Node:
     version: int
     scopes: tuple[str, ...] = ()
     kinds: tuple[int, ...] = ()
+    shapes: tuple[Fixed | None, ...] = ()
 
     @property
     def title(self) -> str:
@@ -131,6 +135,7 @@ class _Reader:
         self.onnx = onnx
         self.versions: dict[str, int] = {}
         self.kinds: dict[str, int] = {}
+        self.shapes: Mapping[str, Fixed] = {}
 
     def refuse(self, what: str) -> NoReturn:
         raise FileError(Problem(str(self.path), what))
@@ -165,6 +170,7 @@ class _Reader:
         self._check_version()
         if any(node.op_type in _LIKE for node in model.graph.node):
             self.kinds = self._kinds(model)
+        self.shapes = stated_shapes(model, self.onnx)
         return self._graph(model.graph, frozenset())
 
     def _kinds(self, model: Any) -> dict[str, int]:
@@ -303,6 +309,7 @@ class _Reader:
             version=self.versions.get(domain, 1),
             scopes=_words(scopes),
             kinds=tuple(self.kinds.get(i, 0) for i in proto.input) if op in _LIKE else (),
+            shapes=tuple(map(self.shapes.get, proto.output)) if self.shapes else (),
         )
 
     def _attribute(self, node: Any, proto: Any, outer: frozenset[str]) -> Any:

@@ -21,7 +21,7 @@ from converters.tf.load.onnx.file import Graph, Node
 from converters.tf.load.onnx.inferred import Shapes
 from converters.tf.load.onnx.naming import Names
 from converters.tf.load.onnx.old import AXIS
-from converters.tf.load.onnx.registry import HANDLERS, REFUSED
+from converters.tf.load.onnx.registry import HANDLERS, REFUSED, computed
 from converters.tf.load.onnx.shape_data import DIMENSIONS, MOVING
 from converters.tf.load.onnx.values import Known, Numbered, Tensor, Value
 from converters.tf.load.saved_model.replay import MISSING, Missing, Refused, Replay, Step
@@ -157,7 +157,7 @@ class Nodes:
             constants = (v.data.size for v in (*given, *made) if isinstance(v, Known))
             budget.spend(sum(constants), ctx.node.title)
             return made
-        return [_value(ctx, r) for r in _listed(HANDLERS[op](ctx))]
+        return [_value(ctx, r) for r in _listed(computed(ctx))]
 
     def _own(self, ctx: Context) -> list[Value]:
         """Returns the results of an operator of the user."""

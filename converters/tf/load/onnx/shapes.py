@@ -257,6 +257,10 @@ def _pad(ctx: Context) -> Result:
         return ctx.result(x, order)
     if mode == "constant":
         value = float(ctx.attr("value", 0.0)) if old else 0.0
+        if ctx.has(2) and isinstance(ctx.value(2), Tensor):
+            inside = np.pad(np.ones(x.shape.as_list(), bool), grown)
+            around = tf.reshape(ctx.form(2), [])
+            return ctx.result(tf.where(inside, tf.pad(x, grown), around), order)
         if ctx.has(2):
             value = ctx.array(2).ravel()[0]
         return ctx.result(tf.pad(x, grown, constant_values=tf.cast(value, x.dtype)), order)

@@ -15,14 +15,15 @@ from converters.tf.ir.dimensions import Text, joined, parsed
 from converters.tf.ir.expressions import Size, differences
 from converters.tf.ir.symbolic import Symbol, of_shape
 from converters.tf.load.custom_ops import CustomOp
-from converters.tf.load.onnx.context import Handler
+from converters.tf.load.onnx.context import Handler, is_computed
 from converters.tf.load.onnx.file import Graph, read_model
+from converters.tf.load.onnx.guessed import Guess, guesses, holds, stated_outputs
 from converters.tf.load.onnx.indexing import COUNTING
 from converters.tf.load.onnx.inferred import Shapes
 from converters.tf.load.onnx.own import handlers
 from converters.tf.load.onnx.qdq import fused
 from converters.tf.load.onnx.replay import Nodes
-from converters.tf.load.onnx.values import Known, Numbered, Tensor, stated
+from converters.tf.load.onnx.values import Known, Numbered, Tensor, Value, stated
 from converters.tf.load.onnx.words import Texts
 from converters.tf.load.saved_model.replay import Port, Replay
 from converters.tf.load.shapes import FixedShapes
@@ -31,6 +32,7 @@ from converters.tf.lower.trace import Loaded
 from tools.codegen.conversion import Problem, UnsupportedError
 
 _NONE: Mapping[str, CustomOp] = MappingProxyType({})
+_NO_GUESS: Guess = MappingProxyType({})
 
 
 def trace_onnx(
@@ -61,10 +63,31 @@ def trace_onnx(
         with differences() as found:
             try:
                 return _traced(path, model, shapes, own, integer)
-            except UnsupportedError:
+            except UnsupportedError as err:
                 if not found:
-                    raise
+                    deciding = any(is_computed(problem.what) for problem in err.problems)
+                    guess = _guessed(path, model, shapes, own, integer) if deciding else None
+                    if guess is None:
+                        raise
+                    return guess
                 shapes = joined(shapes, *found[0])
+
+
+def _guessed(
+    path: Path,
+    model: Graph,
+    shapes: Sequence[tuple[Text, ...]],
+    own: Mapping[str, Handler],
+    integer: bool,
+) -> Loaded | None:
+    """Returns the model for the only value of its inputs for which it gives what it states."""
+    found = []
+    for guess in guesses(model):
+        try:
+            found.append(_traced(path, model, shapes, own, integer, guess))
+        except UnsupportedError:
+            continue
+    return found[0] if len(found) == 1 else None
 
 
 def _traced(
@@ -73,6 +96,7 @@ def _traced(
     shapes: Sequence[tuple[Text, ...]],
     own: Mapping[str, Handler],
     integer: bool,
+    guess: Guess = _NO_GUESS,
 ) -> Loaded:
     replay = Replay((Known, Symbol))
     pairs = zip(model.inputs, shapes, strict=True)
@@ -85,19 +109,38 @@ def _traced(
         if counts or any(isinstance(d, Size) for shape in dims for d in shape):
             nodes.shapes = Shapes(replay.variables)
         nodes.places = _places(dims, inputs)
-        args = []
-        for shape, tensor in zip(dims, inputs, strict=True):
+        args: list[Value] = []
+        for port, shape, tensor in zip(ports, dims, inputs, strict=True):
             nodes.state(tensor, shape)
-            args.append(Tensor(shape, {stated(len(shape)): tensor}))
+            known = guess.get(port.name)
+            made = Tensor(shape, {stated(len(shape)): tensor})
+            args.append(made if known is None else Known(known))
         results = nodes.run(model, args)
         replay.problems += [
             Problem(f"output {name}", "it depends on the numbers of the batch's examples")
             for name, result in zip(model.outputs, results, strict=True)
             if isinstance(result, Numbered) and (result.scale is None or result.scale.any())
         ]
-        return [] if replay.problems else [_output(nodes, r) for r in results]
+        if replay.problems:
+            return []
+        outputs = [_output(nodes, r) for r in results]
+        return _agreeing(model, guess, inputs, outputs) if guess else outputs
 
     return replay.loaded(path.stem, ports, model.outputs, run)
+
+
+def _agreeing(
+    model: Graph, guess: Guess, inputs: Sequence[Any], outputs: Sequence[Any]
+) -> list[Any]:
+    """Returns outputs that a call has only if it gives what was guessed."""
+    shapes = stated_outputs(model)
+    for name, output in zip(model.outputs, outputs, strict=True):
+        if tuple(output.shape) != shapes[name]:
+            what = f"its shape is {list(output.shape)}, not {list(shapes[name])}"
+            raise UnsupportedError(Problem(f"output {name}", what))
+    # There is one element: what takes the second one fails.
+    place = tf.where(holds(guess, model.inputs, inputs), 0, 1)
+    return [tf.gather(output[None], place) for output in outputs]
 
 
 def _dim(text: Text) -> Dim:
@@ -131,6 +174,8 @@ def _named(model: Graph) -> list[Named]:
 
 def _output(nodes: Nodes, result: Any) -> Any:
     """Returns an output in ONNX's order."""
+    if isinstance(result, Texts) and result.without:
+        raise UnsupportedError(Problem(result.without, "texts that are removed"))
     if isinstance(result, Texts):
         raise UnsupportedError(Problem("output", "it is text"))
     if isinstance(result, Tensor) and result.levels:

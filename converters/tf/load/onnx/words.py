@@ -20,6 +20,7 @@ from converters.tf.load.onnx.context import Context, Handler, Result
 from converters.tf.load.onnx.values import Known, Tensor
 from converters.tf.load.saved_model.replay import Refused
 from converters.tf.lower.graph import Unsupported
+from converters.tf.lower.ops.text.automata import automaton
 from converters.tf.lower.ops.text.patterns import characters_of
 
 # Letters beyond ASCII whose small letters are of ASCII.
@@ -34,10 +35,14 @@ class Texts(Tensor):
     Attributes:
         reading: How they become words.
         apart: Whether they are taken apart.
+        without: The node that removes texts which are stop words, or nothing.
+        stops: These words.
     """
 
     reading: ir.Reading = field(default_factory=ir.Reading)
     apart: bool = False
+    without: str = ""
+    stops: frozenset[str] = frozenset()
 
 
 def utf8_words(words: Sequence[str]) -> Sequence[str]:
@@ -102,6 +107,23 @@ def looked_up(ctx: Context, words: Sequence[bytes], table: Array) -> Result:
     return ctx.elementwise(lambda x: ctx.session.typed(op, [x, *operands], dtype), 0)
 
 
+def _matched(ctx: Context) -> Result:
+    """Says of each text whether an expression matches it as a whole."""
+    value = ctx.value(0)
+    changes: tuple[ir.Change, ...] = ()
+    if isinstance(value, Texts):
+        if value.apart or value.without:
+            raise Refused("words that an expression matches, or texts of which some are removed")
+        changes = value.reading.changes
+    try:
+        found = automaton(str(ctx.attr("pattern")))
+    except Unsupported as err:
+        raise Refused(str(err)) from err
+    table = [_constant(ctx, found.classes, "classes"), _constant(ctx, found.next, "states")]
+    op = ir.TextMatch(changes, found.start, found.matching)
+    return ctx.elementwise(lambda x: ctx.session.typed(op, [x, *table], ir.DType.BOOL), 0)
+
+
 def _texts(ctx: Context) -> Texts:
     value = ctx.value(0)
     if isinstance(value, Texts):
@@ -112,11 +134,15 @@ def _texts(ctx: Context) -> Texts:
 
 
 def _normalized(ctx: Context) -> Result:
-    """Changes the case of texts; what is removed would have a size of its own."""
+    """Changes the case of texts.
+
+    A text that is a stop word keeps its place: if words are counted, none of them is known.
+    """
     texts = _texts(ctx)
     action = ctx.text("case_change_action", "NONE", ["NONE", "LOWER", "UPPER"])
     if ctx.attr("stopwords"):
-        raise Refused("texts that are removed")
+        stops = texts.stops.union(utf8_words(ctx.attr("stopwords")))
+        texts = replace(texts, without=texts.without or ctx.node.title, stops=stops)
     if texts.apart:
         raise Refused("words that are changed; change the texts")
     if action == "NONE":
@@ -169,6 +195,8 @@ def _counted(ctx: Context) -> Result:
     columns = [int(column) for column in ctx.attr("ngram_indexes")]
     between = "" if texts.reading.split.at == "characters" else " "
     _check(texts.reading, pool)
+    if texts.stops.intersection(pool):
+        raise Refused("a vocabulary with stop words in it")
     grams: list[str] = []
     for size, (start, end) in enumerate(itertools.pairwise(starts), 1):
         found = [between.join(pool[at : at + size]) for at in range(start, end, size)]
@@ -202,6 +230,7 @@ def _check(reading: ir.Reading, pool: Sequence[str]) -> None:
 
 
 OPS: Mapping[str, Handler] = {
+    "RegexFullMatch": _matched,
     "StringNormalizer": _normalized,
     "com.microsoft.Tokenizer": _apart,
 }

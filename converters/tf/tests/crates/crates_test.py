@@ -53,6 +53,7 @@ from converters.tf.tests.crates.text_graphs import (
     open_texts,
     open_words,
     texts,
+    whole_texts,
 )
 
 _OK = "test result: ok"
@@ -66,7 +67,7 @@ def _run(graph: ir.Graph, options: Options, folder: Path, flags: list[str]) -> s
 
 
 @pytest.mark.parametrize(
-    "make", (*GRAPHS, *MORE, texts, chosen_words), ids=lambda make: make.__name__
+    "make", (*GRAPHS, *MORE, texts, whole_texts, chosen_words), ids=lambda make: make.__name__
 )
 def test_every_op(make: object, tmp_path: Path) -> None:
     assert callable(make)
@@ -117,7 +118,7 @@ def test_memory_may_be_planned_in_other_ways(tmp_path: Path) -> None:
 
 
 def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
-    for make in (*GRAPHS, *MORE, mlp, texts, chosen_words):
+    for make in (*GRAPHS, *MORE, mlp, texts, whole_texts, chosen_words):
         graph = make()
         options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
         # Six crates with a runtime each: quick to compile matters more than quick to run.

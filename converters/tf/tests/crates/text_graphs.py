@@ -9,6 +9,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir.expressions import unknown
+from converters.tf.lower.ops.text.automata import automaton
 from converters.tf.tests.crates.graphs import BOOL, F32, I32, I64, B, Sketch
 
 # Words that would be code, if they became any.
@@ -74,6 +75,21 @@ def texts() -> ir.Graph:
         for op in of_digits:
             operands = [numbers, _numbers(op.rest.buckets, I64)]
             s.op(op, operands, (B, 3), I64, name=f"{dtype}_{op.rest.buckets}")
+    return s.graph()
+
+
+def whole_texts() -> ir.Graph:
+    """Returns whether texts match expressions, and their fingerprints."""
+    s = Sketch("whole_texts")
+    x = s.input("x", (B, 2), ir.DType.STR)
+    for number, (changes, expression) in enumerate(
+        [((), ".*fox|"), (_CHANGES[:2], r"(\w+\s?)*[é-日]*"), (_CHANGES, "(?s).*OUT.*")]
+    ):
+        found = automaton(expression)
+        op = ir.TextMatch(changes, found.start, found.matching)
+        table = [ir.constant(found.classes, f"c{HOSTILE}"), ir.constant(found.next)]
+        s.op(op, [x, *table], (B, 2), BOOL, name=f"match_{number}")
+        s.op(ir.TextPrint(changes), [x], (B, 2), I64, name=f"print_{number}")
     return s.graph()
 
 

@@ -54,6 +54,8 @@ def change_of(pattern: str, rewrite: str) -> Change:
         rest = reader.rest()
         if rest == "" or (rest == "+" and not becomes):
             return Each(characters, becomes)
+        if rest == "+" and becomes.isspace():
+            return Each(characters, becomes, runs=True)
         raise _refused(pattern)
     literal = reader.literal()
     if len(literal) == 1 and ord(literal) < 128:

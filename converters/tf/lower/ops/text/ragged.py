@@ -42,6 +42,8 @@ def _texts(ctx: Context) -> Tokens:
 
 
 def _apart(tokens: Tokens, split: ir.Split) -> Tokens:
+    if split.at == "space":
+        return replace(tokens, reading=tokens.reading.at_spaces(), flat=True)
     return replace(tokens, reading=replace(tokens.reading, split=split), flat=True)
 
 

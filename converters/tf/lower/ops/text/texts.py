@@ -8,10 +8,11 @@ from dataclasses import replace
 from converters.tf import ir
 from converters.tf.ir import Letters
 from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
-from converters.tf.lower.ops.text import classes, spelled
+from converters.tf.lower.ops.text import classes, crossed, spelled
+from converters.tf.lower.ops.text.automata import automaton
 from converters.tf.lower.ops.text.patterns import change_of
 from converters.tf.lower.ops.text.ragged import RAGGED, tokens_of
-from converters.tf.lower.tensors import Classes, Partition, Spelled, Tokens, Unknown
+from converters.tf.lower.tensors import Classes, Crossed, Partition, Spelled, Tokens, Unknown
 from converters.tf.lower.trace import TYPED_NODE, Variable
 
 # What gives tensors on, and what moves the elements of one without a change.
@@ -79,6 +80,18 @@ def _hashed(ctx: Context) -> Result:
     return classes.hashed(_tokens(ctx), int(ctx.attr("num_buckets")), key)
 
 
+def _matched(ctx: Context) -> Result:
+    static = ctx.node.op == "StaticRegexFullMatch"
+    pattern = ctx.attr("pattern", "") if static else _text(ctx, 1).decode()
+    tokens = _tokens(ctx)
+    if tokens.flat or tokens.texts.dtype is not ir.DType.STR:
+        raise Unsupported("tokens that an expression matches; match the texts")
+    found = automaton(pattern)
+    op = ir.TextMatch(tokens.reading.changes, found.start, found.matching)
+    table = [ir.constant(found.classes), ir.constant(found.next)]
+    return ctx.build.emit(op, [tokens.texts, *table], dtype=ir.DType.BOOL)
+
+
 def _digits(ctx: Context) -> Result:
     plain = {"precision": -1, "scientific": False, "shortest": False, "width": -1, "fill": ""}
     if any(ctx.attr(name, default) != default for name, default in plain.items()):
@@ -109,11 +122,14 @@ def _equal(ctx: Context) -> Result | None:
 
 _OWN: Mapping[str, Callable[[Context], Result | None]] = {
     **RAGGED,
+    **crossed.OPS,
     "AsString": _digits,
     "Equal": _equal,
     "LookupTableFindV2": _found,
     "NotEqual": _equal,
+    "RegexFullMatch": _matched,
     "RegexReplace": _replaced,
+    "StaticRegexFullMatch": _matched,
     "StaticRegexReplace": _replaced,
     "StringLower": _changed(Letters.LOWER),
     "StringToHashBucketFast": _hashed,
@@ -132,9 +148,8 @@ def with_texts(handlers: Mapping[str, Handler]) -> dict[str, Handler]:
 def _is_text(arg: Tensor) -> bool:
     if isinstance(arg, ir.Value):
         return arg.dtype is ir.DType.STR
-    return isinstance(arg, Tokens | Classes | Spelled | Partition | Unknown) or spelled.is_known(
-        arg
-    )
+    kinds = Tokens | Classes | Spelled | Partition | Crossed | Unknown
+    return isinstance(arg, kinds) or spelled.is_known(arg)
 
 
 def _taking(op: str, plain: Handler | None) -> Handler:
@@ -204,6 +219,8 @@ def _plain(ctx: Context, arg: Tensor) -> Tensor:
         if arg.reading != ir.Reading() or arg.texts.dtype is not ir.DType.STR:
             raise Unsupported("text that is standardized, where a number is expected")
         return arg.texts
+    if isinstance(arg, Crossed):
+        raise Unsupported("crossed features that are sparse")
     if isinstance(arg, Partition | Unknown):
         raise Unsupported("how many tokens the texts of a call have")
     if isinstance(arg, Spelled):
