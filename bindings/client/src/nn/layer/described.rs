@@ -186,6 +186,14 @@ pub(crate) fn dims_of(inputs: &[&[i64]]) -> usize {
         .map_or(1, |input| input.len().saturating_sub(1))
 }
 
+/// Numbers, and a single one without a list.
+pub(crate) fn numbers(numbers: &[f32]) -> Json {
+    match numbers {
+        &[one] => one.into(),
+        several => Json::List(several.iter().map(|&one| one.into()).collect()),
+    }
+}
+
 /// Two numbers for each dimension; one dimension has one pair.
 pub(crate) fn pairs(sides: &[(i64, i64)]) -> Json {
     match sides {

@@ -2,7 +2,7 @@
 
 use tfp_core::{Error, Result};
 
-use super::described::{KerasLayer, dims_of, penalty};
+use super::described::{KerasLayer, dims_of, numbers, penalty};
 use super::{Built, Layer, Pass, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -334,10 +334,6 @@ pub struct Scaling {
 
 impl Layer for Scaling {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        let numbers = |numbers: &[f32]| match numbers {
-            &[one] => Json::from(one),
-            _ => Json::List(numbers.iter().map(|&one| one.into()).collect()),
-        };
         Ok(KerasLayer::new("Rescaling")
             .set("scale", numbers(&self.scale))
             .set("offset", numbers(&self.offset)))

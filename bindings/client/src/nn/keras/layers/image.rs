@@ -6,11 +6,11 @@ use crate::formats::json::Json;
 use crate::nn::keras::config::Config;
 use crate::nn::keras::described::Described;
 use crate::nn::layer::{
-    AspectRatio, AutoContrast, CenterCrop, Equalization, Fill, Flip, Interpolation,
-    RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop,
-    RandomErasing, RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert,
-    RandomPerspective, RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness,
-    RandomShear, RandomTranslation, RandomZoom, ResizeMethod, Resizing, Solarization,
+    AspectRatio, AutoContrast, CenterCrop, Equalization, Fill, Flip, RandomBrightness,
+    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomErasing,
+    RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
+    RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
+    RandomTranslation, RandomZoom, ResizeMethod, Resizing, Solarization,
 };
 
 /// Describes a layer of images, if the class is one.
@@ -72,14 +72,6 @@ fn values(config: Config<'_>) -> Result<(f32, f32)> {
     bounds(config, "value_range", from_zero)
 }
 
-fn interpolation(config: Config<'_>) -> Result<Interpolation> {
-    match config.text("interpolation")? {
-        "nearest" => Ok(Interpolation::Nearest),
-        "bilinear" => Ok(Interpolation::Bilinear),
-        other => Err(Config::unsupported(&format!("interpolation '{other}'"))),
-    }
-}
-
 fn fill(config: Config<'_>) -> Result<Fill> {
     match config.text("fill_mode")? {
         "constant" => Ok(Fill::Constant(config.float_or_zero("fill_value")?)),
@@ -131,7 +123,7 @@ fn flip(config: Config<'_>) -> Result<Described> {
 }
 
 fn moved(class: &str, config: Config<'_>) -> Result<Described> {
-    let (fill, interpolation) = (fill(config)?, interpolation(config)?);
+    let (fill, interpolation) = (fill(config)?, config.interpolation()?);
     if class == "RandomRotation" {
         let factor = bounds(config, "factor", around_zero)?;
         return Described::plain(RandomRotation {
@@ -171,7 +163,7 @@ fn shear(config: Config<'_>) -> Result<Described> {
         x: bounds(config, "x_factor", around_zero)?,
         y: bounds(config, "y_factor", around_zero)?,
         fill: fill(config)?,
-        interpolation: interpolation(config)?,
+        interpolation: config.interpolation()?,
     })
 }
 
@@ -180,7 +172,7 @@ fn perspective(config: Config<'_>) -> Result<Described> {
         factor: bounds(config, "factor", from_zero)?,
         scale: config.float("scale")?,
         fill: config.float_or_zero("fill_value")?,
-        interpolation: interpolation(config)?,
+        interpolation: config.interpolation()?,
     })
 }
 
@@ -199,19 +191,10 @@ fn jitter(config: Config<'_>) -> Result<Described> {
 }
 
 fn erasing(config: Config<'_>) -> Result<Described> {
-    let fill = match config.0.get("fill_value") {
-        None => None,
-        Some(Json::List(list)) => {
-            let numbers = list.iter().map(Json::number);
-            let found: Option<Vec<f32>> = numbers.map(|one| Some(one? as f32)).collect();
-            Some(found.ok_or_else(|| Error::argument("'fill_value' is not numbers"))?)
-        }
-        Some(_) => Some(vec![config.float("fill_value")?]),
-    };
     Described::plain(RandomErasing {
         factor: bounds(config, "factor", from_zero)?,
         scale: bounds(config, "scale", from_zero)?,
-        fill,
+        fill: config.numbers("fill_value")?,
         values: values(config)?,
     })
 }

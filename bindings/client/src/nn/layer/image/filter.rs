@@ -2,13 +2,13 @@
 
 use tfp_core::{Context, Error, Result, Tensor};
 
-use super::geometry::Sizes;
-use super::range::{VALUES, applies, list};
+use super::range::{VALUES, applies, check_valued, valued};
+use super::transform::Sizes;
 use super::{augment, between, check_bounds, check_image, clip, floats, pair, per_sample};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
-use crate::nn::layer::described::KerasLayer;
+use crate::nn::layer::described::{KerasLayer, numbers};
 use crate::nn::layer::noise::normal;
 use crate::nn::layer::{Built, Layer, Pass, channels};
 use crate::ops;
@@ -42,15 +42,12 @@ impl RandomSharpness {
 
 impl Layer for RandomSharpness {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        Ok(KerasLayer::new("RandomSharpness")
-            .set("factor", pair(self.factor))
-            .set("value_range", pair(self.values)))
+        Ok(valued("RandomSharpness", self.factor, self.values))
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Self { factor, values } = *self;
-        check_bounds("RandomSharpness", "the factor", factor)?;
-        check_bounds("RandomSharpness", "values", values)?;
+        check_valued("RandomSharpness", factor, values)?;
         let channels = channels("RandomSharpness", input)?;
         let seed = weights.next_seed();
         augment("RandomSharpness", input, move |pass, x| {
@@ -106,11 +103,9 @@ fn gaussian(cx: &AnyContext, size: i64, sigma: &AnyValue) -> Result<AnyValue> {
 
 impl Layer for RandomGaussianBlur {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        Ok(KerasLayer::new("RandomGaussianBlur")
-            .set("factor", pair(self.factor))
+        Ok(valued("RandomGaussianBlur", self.factor, self.values)
             .set("kernel_size", vec![self.size.0, self.size.1])
-            .set("sigma", pair(self.sigma))
-            .set("value_range", pair(self.values)))
+            .set("sigma", pair(self.sigma)))
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
@@ -118,13 +113,8 @@ impl Layer for RandomGaussianBlur {
         const MOST: i64 = 1 << 12;
         let layer = *self;
         let (first, second) = layer.size;
-        for (what, bounds) in [
-            ("the factor", layer.factor),
-            ("sigma", layer.sigma),
-            ("values", layer.values),
-        ] {
-            check_bounds("RandomGaussianBlur", what, bounds)?;
-        }
+        check_valued("RandomGaussianBlur", layer.factor, layer.values)?;
+        check_bounds("RandomGaussianBlur", "sigma", layer.sigma)?;
         if [first, second]
             .iter()
             .any(|one| !(1..MOST).contains(one) || one % 2 == 0)
@@ -207,26 +197,18 @@ fn erased(
 
 impl Layer for RandomErasing {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        let layer = KerasLayer::new("RandomErasing")
-            .set("factor", pair(self.factor))
-            .set("scale", pair(self.scale))
-            .set("value_range", pair(self.values));
-        Ok(match self.fill.as_deref() {
+        let layer = valued("RandomErasing", self.factor, self.values);
+        let layer = layer.set("scale", pair(self.scale));
+        Ok(match &self.fill {
             None => layer,
-            Some(&[one]) => layer.set("fill_value", one),
-            Some(several) => layer.set("fill_value", list(several)),
+            Some(fill) => layer.set("fill_value", numbers(fill)),
         })
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let layer = self.clone();
-        for (what, bounds) in [
-            ("the factor", layer.factor),
-            ("the scale", layer.scale),
-            ("values", layer.values),
-        ] {
-            check_bounds("RandomErasing", what, bounds)?;
-        }
+        check_valued("RandomErasing", layer.factor, layer.values)?;
+        check_bounds("RandomErasing", "the scale", layer.scale)?;
         check_image("RandomErasing", input)?;
         let count = layer.fill.as_ref().map_or(1, Vec::len);
         if count != 1 && count as i64 != input[2] {

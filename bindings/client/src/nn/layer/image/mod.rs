@@ -7,10 +7,12 @@
 mod color;
 mod filter;
 mod geometry;
+mod hue;
 mod perspective;
 mod range;
 mod resize;
 mod tone;
+mod transform;
 
 use tfp_core::{Context, DataType, Element, Error, Result, Tensor};
 
@@ -23,15 +25,16 @@ use crate::ops;
 
 pub use self::color::{
     RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomGrayscale,
-    RandomHue, RandomSaturation,
 };
 pub use self::filter::{RandomErasing, RandomGaussianBlur, RandomSharpness};
 pub use self::geometry::{
-    Fill, Flip, RandomFlip, RandomRotation, RandomShear, RandomTranslation, RandomZoom,
+    Flip, RandomFlip, RandomRotation, RandomShear, RandomTranslation, RandomZoom,
 };
+pub use self::hue::{RandomHue, RandomSaturation};
 pub use self::perspective::RandomPerspective;
 pub use self::resize::{AspectRatio, CenterCrop, RandomCrop, ResizeMethod, Resizing};
 pub use self::tone::{AutoContrast, Equalization, RandomInvert, RandomPosterization, Solarization};
+pub use self::transform::Fill;
 
 /// Refuses what is not one image per sample.
 fn check_image(layer: &str, input: &[i64]) -> Result<()> {

@@ -2,11 +2,11 @@
 
 use tfp_core::Result;
 
-use super::per_sample;
+use super::{check_bounds, pair, per_sample};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
-use crate::formats::json::Json;
 use crate::nn::layer::Pass;
+use crate::nn::layer::described::KerasLayer;
 use crate::ops;
 
 /// The smallest and the largest value of images, where a layer doesn't say otherwise.
@@ -38,7 +38,15 @@ pub(super) fn applies(
     ops::less(pass.context(), draw, probability)
 }
 
-/// Numbers as files have them.
-pub(super) fn list(numbers: &[f32]) -> Json {
-    Json::List(numbers.iter().map(|&one| one.into()).collect())
+/// Describes a layer that has a factor, or its bounds, and a range of values.
+pub(super) fn valued(class: &str, factor: (f32, f32), values: (f32, f32)) -> KerasLayer {
+    KerasLayer::new(class)
+        .set("factor", pair(factor))
+        .set("value_range", pair(values))
+}
+
+/// Refuses bounds of a factor, or of values, that are not numbers in their order.
+pub(super) fn check_valued(class: &str, factor: (f32, f32), values: (f32, f32)) -> Result<()> {
+    check_bounds(class, "the factor", factor)?;
+    check_bounds(class, "values", values)
 }
