@@ -3,7 +3,9 @@
 mod applied;
 mod image;
 mod prepared;
+mod signal;
 mod window;
+mod wrapped;
 
 use tfp_core::{Error, Result};
 
@@ -12,7 +14,6 @@ use self::window::{Global, conv, conv3d, kind, pair, pooling};
 use super::config::{Config, object};
 use super::described::Described;
 use super::keras_2::has_old_function;
-use super::recurrent::bidirectional;
 use crate::formats::json::Json;
 use crate::nn::layer::described::{Arguments, KerasLayer};
 use crate::nn::layer::{
@@ -21,7 +22,7 @@ use crate::nn::layer::{
     Dropout, EinsumDense, Embedding, Flatten, GaussianDropout, GaussianNoise, GroupNorm, Identity,
     Interpolation, Layer, LayerNorm, Masking, Maximum, Minimum, Multiply, PRelu, Permute, Relu,
     RepeatVector, Reshape, RmsNorm, Scaling, SeparableConv, SharedDropout, Softmax, SpatialDropout,
-    Subtract, TimeDistributed, UnitNorm, UpSampling, ZeroPadding,
+    Subtract, UnitNorm, UpSampling, ZeroPadding,
 };
 use crate::nn::{Activation, Weights};
 
@@ -358,20 +359,11 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
             let sides = config.sides("padding", dims)?;
             Described::plain(ZeroPadding { sides })
         }
-        "TimeDistributed" => {
-            let (class, inner) = config.inner("layer")?;
-            let inner = describe(class, inner, false)?;
-            let places = inner.places.iter().map(|place| format!("layer/{place}"));
-            Ok(Described {
-                places: places.collect(),
-                layer: Box::new(TimeDistributed { layer: inner.layer }),
-                states: inner.states,
-            })
-        }
-        "Bidirectional" => bidirectional(config),
-        _ => prepared::describe(class, config)
+        _ => wrapped::describe(class, config)
+            .or_else(|| prepared::describe(class, config))
             .or_else(|| applied::describe(class, config))
             .or_else(|| image::describe(class, config))
+            .or_else(|| signal::describe(class, config))
             .unwrap_or_else(|| Err(Error::argument("the class is not known"))),
     }
 }

@@ -116,6 +116,15 @@ impl KerasLayer {
         })
     }
 
+    /// Where files have a variable once more: its number in the layer, and the place.
+    pub(crate) fn copies(&self) -> &'static [(usize, &'static str)] {
+        match &*self.class {
+            // The kernel inside of it is one of its own, too.
+            "SpectralNormalization" => &[(0, "vars/0")],
+            _ => &[],
+        }
+    }
+
     pub(crate) fn set(mut self, key: &str, value: impl Into<Json>) -> Self {
         self.config.push((key.to_owned(), value.into()));
         self

@@ -40,6 +40,21 @@ pub(super) fn normal(pass: &Pass<'_>, x: &AnyValue, seed: u32) -> Result<AnyValu
     ops::stateless_random_normal_v2(cx, shape_of(cx, x)?, key, counter, PHILOX, options)
 }
 
+/// Numbers of a gamma distribution with a scale of one, of a shape: `concentration` has it, float32.
+pub(super) fn gamma(
+    pass: &Pass<'_>,
+    shape: &AnyValue,
+    concentration: &AnyValue,
+    seed: u32,
+) -> Result<AnyValue> {
+    let cx = pass.context();
+    let state = ops::stateless_random_get_key_counter(cx, pass.seed(seed)?)?;
+    let (key, counter) = (state.key, state.counter);
+    let found = ops::stateless_random_gamma_v3(cx, shape, key, counter, PHILOX, concentration)?;
+    // What float32 does not hold is its smallest number, as in Keras.
+    ops::maximum(cx, found, f32::MIN_POSITIVE)
+}
+
 pub(super) fn shape_of(cx: &AnyContext, x: &AnyValue) -> Result<AnyValue> {
     ops::shape(cx, x, ops::ShapeOptions::default())
 }

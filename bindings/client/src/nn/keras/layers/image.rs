@@ -6,11 +6,12 @@ use crate::formats::json::Json;
 use crate::nn::keras::config::Config;
 use crate::nn::keras::described::Described;
 use crate::nn::layer::{
-    AspectRatio, AutoContrast, CenterCrop, Equalization, Fill, Flip, RandomBrightness,
-    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomErasing,
-    RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
-    RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
-    RandomTranslation, RandomZoom, ResizeMethod, Resizing, Solarization,
+    AspectRatio, AugMix, AutoContrast, CenterCrop, Clahe, CutMix, Equalization, Fill, Flip, MixUp,
+    RandAugment, RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast,
+    RandomCrop, RandomElasticTransform, RandomErasing, RandomFlip, RandomGaussianBlur,
+    RandomGrayscale, RandomHue, RandomInvert, RandomPerspective, RandomPosterization,
+    RandomRotation, RandomSaturation, RandomSharpness, RandomShear, RandomTranslation, RandomZoom,
+    ResizeMethod, Resizing, Solarization,
 };
 
 /// Describes a layer of images, if the class is one.
@@ -25,6 +26,15 @@ pub(super) fn describe(class: &str, config: Config<'_>) -> Option<Result<Describ
         "RandomGrayscale" => config
             .float("factor")
             .and_then(|factor| Described::plain(RandomGrayscale { factor })),
+        "AugMix" => aug_mix(config),
+        "ContrastLimitedAdaptiveHistogramEqualization" => clahe(config),
+        "CutMix" => bounds(config, "factor", from_zero)
+            .and_then(|factor| Described::plain(CutMix { factor })),
+        "MixUp" => config
+            .float("alpha")
+            .and_then(|alpha| Described::plain(MixUp { alpha })),
+        "RandAugment" => rand_augment(config),
+        "RandomElasticTransform" => elastic(config),
         "RandomErasing" => erasing(config),
         "RandomGaussianBlur" => blur(config),
         "AutoContrast"
@@ -196,6 +206,46 @@ fn erasing(config: Config<'_>) -> Result<Described> {
         scale: bounds(config, "scale", from_zero)?,
         fill: config.numbers("fill_value")?,
         values: values(config)?,
+    })
+}
+
+fn elastic(config: Config<'_>) -> Result<Described> {
+    Described::plain(RandomElasticTransform {
+        factor: bounds(config, "factor", from_zero)?,
+        scale: bounds(config, "scale", from_zero)?,
+        fill: fill(config)?,
+        interpolation: config.interpolation()?,
+        values: values(config)?,
+    })
+}
+
+fn clahe(config: Config<'_>) -> Result<Described> {
+    let parts = config.sizes("tile_grid_size", 2)?;
+    Described::plain(Clahe {
+        limit: config.float("clip_limit")?,
+        parts: (parts[0], parts[1]),
+        values: values(config)?,
+    })
+}
+
+fn rand_augment(config: Config<'_>) -> Result<Described> {
+    Described::plain(RandAugment {
+        count: config.integer("num_ops")?,
+        factor: bounds(config, "factor", from_zero)?,
+        values: values(config)?,
+        interpolation: config.interpolation()?,
+    })
+}
+
+fn aug_mix(config: Config<'_>) -> Result<Described> {
+    Described::plain(AugMix {
+        chains: config.integer("num_chains")?,
+        depth: config.integer("chain_depth")?,
+        factor: bounds(config, "factor", from_zero)?,
+        alpha: config.float("alpha")?,
+        all: config.flag("all_ops"),
+        values: values(config)?,
+        interpolation: config.interpolation()?,
     })
 }
 

@@ -2,19 +2,24 @@
 
 use tfp_core::{Context, Error, Result, Tensor};
 
-use super::range::{VALUES, applies, check_valued, valued};
+use super::range::{VALUES, applies, check_valued, rectangle, valued};
 use super::transform::Sizes;
-use super::{augment, between, check_bounds, check_image, clip, floats, pair, per_sample};
+use super::{augment, between, check_bounds, check_image, clip, pair, per_sample};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
 use crate::nn::layer::described::{KerasLayer, numbers};
 use crate::nn::layer::noise::normal;
-use crate::nn::layer::{Built, Layer, Pass, channels};
+use crate::nn::layer::{Built, Layer, channels};
 use crate::ops;
 
 /// The weighted mean of each pixel's neighbours: `kernel` is (rows, columns, 1, 1).
-fn filtered(cx: &AnyContext, x: &AnyValue, kernel: AnyValue, channels: i64) -> Result<AnyValue> {
+pub(super) fn filtered(
+    cx: &AnyContext,
+    x: &AnyValue,
+    kernel: AnyValue,
+    channels: i64,
+) -> Result<AnyValue> {
     let kernel = ops::tile(cx, kernel, [1, 1, channels as i32, 1])?;
     let options = ops::DepthwiseConv2dNativeOptions::default();
     ops::depthwise_conv2d_native(cx, x, kernel, &[1, 1, 1, 1], ops::Padding::Same, options)
@@ -91,10 +96,8 @@ impl RandomGaussianBlur {
     }
 }
 
-/// The weights of a window in one dimension.
-fn gaussian(cx: &AnyContext, size: i64, sigma: &AnyValue) -> Result<AnyValue> {
-    let middle = (size - 1) as f32 / 2.0;
-    let places: Vec<f32> = (0..size).map(|at| at as f32 - middle).collect();
+/// The weights of places around the middle of a window, in one dimension.
+pub(super) fn gaussian(cx: &AnyContext, places: AnyValue, sigma: &AnyValue) -> Result<AnyValue> {
     let square = ops::square(cx, ops::div(cx, places, sigma)?)?;
     let weights = ops::exp(cx, ops::mul(cx, square, -0.5)?)?;
     let sum = ops::sum(cx, &weights, [0], ops::SumOptions::default())?;
@@ -132,8 +135,13 @@ impl Layer for RandomGaussianBlur {
             let sigma = between(pass, x, two, seed, layer.sigma)?;
             // A deviation of zero divides nothing.
             let sigma = ops::add_v2(cx, sigma, 1e-6)?;
-            let one = gaussian(cx, first, &ops::slice(cx, &sigma, [0], [1])?)?;
-            let other = gaussian(cx, second, &ops::slice(cx, &sigma, [1], [1])?)?;
+            let line = |size: i64, at: i32| -> Result<AnyValue> {
+                let middle = (size - 1) as f32 / 2.0;
+                let places: Vec<f32> = (0..size).map(|at| at as f32 - middle).collect();
+                let places = cx.constant(&Tensor::from_vec(places, &[size])?)?;
+                gaussian(cx, places, &ops::slice(cx, &sigma, [at], [1])?)
+            };
+            let (one, other) = (line(first, 0)?, line(second, 1)?);
             let kernel = ops::mul(cx, ops::expand_dims(cx, other, 1)?, one)?;
             // As in Keras, which doesn't turn a window whose sides differ.
             let kernel = ops::reshape(cx, kernel, [first as i32, second as i32, 1, 1])?;
@@ -174,27 +182,6 @@ impl RandomErasing {
     }
 }
 
-/// Which places along an axis are between random ones, (batch, size): true for those to erase.
-fn erased(
-    pass: &Pass<'_>,
-    x: &AnyValue,
-    size: &AnyValue,
-    seeds: [u32; 2],
-    scale: (f32, f32),
-) -> Result<AnyValue> {
-    let cx = pass.context();
-    let places = floats(cx, &ops::range(cx, 0, size, 1)?)?;
-    let size = floats(cx, size)?;
-    let part = ops::sqrt(cx, per_sample(pass, x, &[1], seeds[0], scale)?)?;
-    let length = ops::mul(cx, part, &size)?;
-    let free = ops::sub(cx, size, &length)?;
-    let draw = per_sample(pass, x, &[1], seeds[1], (0.0, 1.0))?;
-    let begin = ops::mul(cx, draw, free)?;
-    let end = ops::add_v2(cx, &begin, length)?;
-    let is_after = ops::greater_equal(cx, &places, begin)?;
-    ops::logical_and(cx, is_after, ops::less(cx, places, end)?)
-}
-
 impl Layer for RandomErasing {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
         let layer = valued("RandomErasing", self.factor, self.values);
@@ -225,12 +212,11 @@ impl Layer for RandomErasing {
         augment("RandomErasing", input, move |pass, x| {
             let cx = pass.context();
             let sizes = Sizes::of(cx, x, &shape)?;
-            let across = erased(pass, x, &sizes.columns, across, layer.scale)?;
-            let down = erased(pass, x, &sizes.rows, down, layer.scale)?;
-            // (batch, rows, 1, 1) and (batch, 1, columns, 1)
-            let down = ops::expand_dims(cx, ops::expand_dims(cx, down, 2)?, 3)?;
-            let across = ops::expand_dims(cx, ops::expand_dims(cx, across, 1)?, 3)?;
-            let is_inside = ops::logical_and(cx, down, across)?;
+            let part = |seed: u32| -> Result<AnyValue> {
+                ops::sqrt(cx, per_sample(pass, x, &[1], seed, layer.scale)?)
+            };
+            let parts = [part(down[0])?, part(across[0])?];
+            let is_inside = rectangle(pass, x, &sizes, parts, [down[1], across[1]])?;
             let fill = match &layer.fill {
                 Some(fill) => cx.constant(&Tensor::from_slice(fill, &[fill.len() as i64])?)?,
                 None => ops::mul(cx, normal(pass, x, noise)?, layer.values.1)?,

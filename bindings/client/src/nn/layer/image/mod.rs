@@ -4,10 +4,14 @@
 //! The numbers are those of Keras 3: what is drawn from one number alone gives Keras' result. Each
 //! sample has draws of its own, and each step has others.
 
+mod augment;
+mod clahe;
 mod color;
+mod elastic;
 mod filter;
 mod geometry;
 mod hue;
+mod mix;
 mod perspective;
 mod range;
 mod resize;
@@ -23,14 +27,18 @@ use crate::context::value::AnyValue;
 use crate::formats::json::Json;
 use crate::ops;
 
+pub use self::augment::{AugMix, RandAugment};
+pub use self::clahe::Clahe;
 pub use self::color::{
     RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomGrayscale,
 };
+pub use self::elastic::RandomElasticTransform;
 pub use self::filter::{RandomErasing, RandomGaussianBlur, RandomSharpness};
 pub use self::geometry::{
     Flip, RandomFlip, RandomRotation, RandomShear, RandomTranslation, RandomZoom,
 };
 pub use self::hue::{RandomHue, RandomSaturation};
+pub use self::mix::{CutMix, MixUp};
 pub use self::perspective::RandomPerspective;
 pub use self::resize::{AspectRatio, CenterCrop, RandomCrop, ResizeMethod, Resizing};
 pub use self::tone::{AutoContrast, Equalization, RandomInvert, RandomPosterization, Solarization};
