@@ -112,8 +112,8 @@ CLIENT: Table = {
     "nn/weights": "context nn/constraint nn/initializer nn/regularizer variable",
     "nn/functional": "nn/activation",
     "nn/layer": (
-        "context formats nn/activation nn/constraint nn/functional nn/initializer nn/regularizer"
-        " nn/weights variable"
+        "context control_flow formats nn/activation nn/constraint nn/functional nn/initializer"
+        " nn/regularizer nn/weights variable"
     ),
     "nn/optimizer": "context formats nn/initializer nn/loss variable",
     "nn/training": (

@@ -440,6 +440,63 @@ def _applied(r: Random) -> Case:
     return [shape] * 2, lambda x, y: factor(total([x, y]))
 
 
+def _stft(r: Random) -> Case:
+    frame = int(r.integers(5, 10))
+    layer = k.STFTSpectrogram(
+        str(_pick(r, "log", "magnitude", "psd", "real", "imag", "angle", "stft")),
+        frame,
+        _pick(r, None, int(r.integers(1, frame))),
+        _pick(r, None, 16),
+        _pick(r, "hann", "hamming", "blackman", "boxcar", None),
+        periodic=_flag(r),
+        scaling=_pick(r, "density", "spectrum", None),
+        padding=_pick(r, "valid", "same"),
+        expand_dims=_flag(r),
+    )
+    return [(int(r.integers(12, 24)), int(r.integers(1, 3)))], layer
+
+
+def _mel(r: Random) -> Case:
+    step = int(r.integers(3, 8))
+    layer = k.MelSpectrogram(
+        32,
+        step,
+        _pick(r, None, 20, 21),
+        _pick(r, "hann", "hamming", None),
+        sampling_rate=1000,
+        num_mel_bins=int(r.integers(3, 6)),
+        max_freq=_pick(r, None, 300.0),
+        power_to_db=_flag(r),
+        top_db=_pick(r, 80.0, 10.0),
+        mag_exp=_pick(r, 1.0, 2.0),
+        ref_power=2.0,
+    )
+    # Keras' shape of the output is wrong by one for some other numbers of steps.
+    return [(step * int(r.integers(6, 12)),)], layer
+
+
+def _spectral(r: Random) -> Case:
+    """A kernel that each call divides by its norm, and that is penalized then."""
+    common: dict[str, Any] = {
+        "use_bias": _flag(r),
+        "kernel_regularizer": _pick(r, None, "l2"),
+    }
+    shape = _shape(r, 1)
+    inner = _pick(
+        r,
+        k.Dense(shape[-1], activation=_activation(r), **common),
+        k.Conv1D(shape[-1], 2, padding="same", **common),
+    )
+    layer = k.SpectralNormalization(inner, power_iterations=int(r.integers(1, 4)))
+    twice = _flag(r)
+
+    def layers(x: Any) -> Any:
+        y = layer(x)
+        return k.Add()([y, layer(k.Activation("tanh")(y))]) if twice else y
+
+    return [shape], layers
+
+
 def _range(r: Random, low: float, high: float) -> tuple[float, float]:
     """A range of one number, from which a layer draws that number."""
     value = round(float(r.uniform(low, high)), 3)
@@ -520,6 +577,9 @@ def _image_colored(r: Random) -> Case:
     less = part()[0]
     layers = [
         k.AutoContrast(values),
+        k.ContrastLimitedAdaptiveHistogramEqualization(
+            values, _pick(r, 0.0, 1.5, 4.0), _pick(r, (1, 1), (2, 3), (8, 8))
+        ),
         k.RandomBrightness(_range(r, -0.5, 0.5), value_range=(-1.5, 1.5)),
         k.RandomColorDegeneration(part(), value_range=values),
         k.RandomColorJitter(
@@ -601,6 +661,11 @@ CASES: dict[str, Callable[[Random], Case]] = {
     "dropped": _dropped,
     "arithmetic": _arithmetic,
     "applied": _applied,
+    "STFTSpectrogram": _stft,
+    "STFTSpectrogram_again": _stft,
+    "MelSpectrogram": _mel,
+    "SpectralNormalization": _spectral,
+    "SpectralNormalization_again": _spectral,
     "learned_image": _learned_image,
     "learned_image_again": _learned_image,
     # No gradient passes through layers of these names: they come first.

@@ -6,6 +6,9 @@ use std::time::Instant;
 use crate::array::{Array, DType};
 use crate::failure::{Failure, Status};
 
+/// What is said of a model that is lost.
+pub(crate) const LOST: &str = "a run has left the model unusable";
+
 /// An argument or a result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {

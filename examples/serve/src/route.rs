@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Status};
 use crate::json::write_text;
-use crate::model::{Signature, Spec};
+use crate::model::{LOST, Signature, Spec};
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,9 +82,6 @@ pub fn route<'a>(method: &str, path: &'a str) -> Result<Route<'a>, Failure> {
         )),
     }
 }
-
-/// What is said of a model that is lost.
-pub(crate) const LOST: &str = "a run has left the model unusable";
 
 /// The state of a version that is there, or lost.
 #[must_use]

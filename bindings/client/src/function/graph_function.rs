@@ -14,9 +14,10 @@ use crate::context::value::AnyValue;
 /// It is traced once from a closure, for arguments of given types and shapes, and called from
 /// graphs, from other functions and in eager mode; each call takes it, and what it calls, into the
 /// library of the graph or eager context, where it stays as long as that does: trace once and call
-/// often. [`EagerContext::remove_function`](tfp_core::EagerContext::remove_function) with its name takes it
-/// out of an eager context again. What the closure takes from outside is captured: the value that it had where the function
-/// was traced. Gradients flow through a call to its arguments and to what was captured.
+/// often. [`EagerContext::remove_function`](tfp_core::EagerContext::remove_function) with its name
+/// takes it out of an eager context again. What the closure takes from outside is captured: the value
+/// that it had where the function was traced. Gradients flow through a call to its arguments and to
+/// what was captured.
 ///
 /// ```no_run
 /// use tfp::{DataType, EagerContext, GraphFunction, Result, Shape, Tensor, ops};

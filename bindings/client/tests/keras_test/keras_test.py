@@ -155,6 +155,18 @@ def test_models_of_rust_compute_the_same_in_python(made: pathlib.Path) -> None:
         for value, wanted in zip(model.weights, weights, strict=True):
             np.testing.assert_array_equal(value.numpy(), wanted)
         model.save_weights(made / f"{name}.again.weights.h5")
+    signals = keras.models.load_model(made / "signals.keras")
+    kernels = 0
+    for layer in signals.layers:
+        for weight in layer.weights:
+            side = weight.name.partition("_")[0]
+            first = keras.initializers.STFT(side, layer.window, layer.scaling, layer.periodic)
+            # The program has added as much.
+            more = 0.01 * np.abs(np.sin(np.arange(weight.numpy().size) * 0.7))
+            found = weight.numpy() - more.reshape(weight.shape)
+            _near(found, first(weight.shape), f"{layer.name}/{weight.name}")
+            kernels += 1
+    assert kernels == 5
     sequential = keras.models.load_model(made / "dense.keras")
     assert isinstance(sequential, keras.Sequential)
     frozen = keras.models.load_model(made / "frozen.keras")

@@ -2,19 +2,20 @@
 
 use tfp::nn::functional::{ConvOptions, Padding, Pool};
 use tfp::nn::layer::{
-    ActivityPenalty, Add, AlphaDropout, AspectRatio, Attention, AutoContrast, Average, BatchNorm,
-    Bidirectional, CenterCrop, Concatenate, Conv, Conv3d, Conv3dTranspose, ConvLstm, ConvTranspose,
-    Cropping, Dense, DepthwiseConv1d, DepthwiseConv2d, Dot, Dropout, EinsumDense, Embedding, Fill,
-    Flatten, Flip, GaussianDropout, GaussianNoise, GlobalPool, GroupNorm, GroupedQueryAttention,
-    Identity, Interpolation, Layer, LayerNorm, Masking, Maximum, Merge, Minimum,
-    MultiHeadAttention, Multiply, Node, PRelu, Permute, Pooling, Pooling3d, RandomBrightness,
-    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomErasing,
+    ActivityPenalty, Add, AlphaDropout, AspectRatio, Attention, AugMix, AutoContrast, Average,
+    BatchNorm, Bidirectional, CenterCrop, Clahe, Concatenate, Conv, Conv3d, Conv3dTranspose,
+    ConvLstm, ConvTranspose, Cropping, CutMix, Dense, DepthwiseConv1d, DepthwiseConv2d, Dot,
+    Dropout, EinsumDense, Embedding, Fill, Flatten, Flip, GaussianDropout, GaussianNoise,
+    GlobalPool, GroupNorm, GroupedQueryAttention, Identity, Interpolation, Layer, LayerNorm,
+    Masking, Maximum, MelSpectrogram, Merge, Minimum, MixUp, MultiHeadAttention, Multiply, Node,
+    PRelu, Permute, Pooling, Pooling3d, RandAugment, RandomBrightness, RandomColorDegeneration,
+    RandomColorJitter, RandomContrast, RandomCrop, RandomElasticTransform, RandomErasing,
     RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
     RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
     RandomTranslation, RandomZoom, Recurrent, Relu, RepeatVector, Reshape, ResizeMethod, Resizing,
     RmsNorm, RnnKind, Scaling, Score, SeparableConv, Sequential, SharedLayer, Softmax,
-    Solarization, SpatialDropout, StackedRnn, Subtract, TimeDistributed, UnitNorm, UpSampling,
-    ZeroPadding,
+    Solarization, SpatialDropout, SpectralNorm, Spectrum, SpectrumScale, StackedRnn,
+    StftSpectrogram, Subtract, TimeDistributed, UnitNorm, UpSampling, Window, ZeroPadding,
 };
 use tfp::nn::{Activation, Constraint, Initializer, Model, Regularizer, Weights};
 use tfp::{DataType, Result, Tensor};
@@ -37,6 +38,9 @@ pub const ALL: &[(&str, Make)] = &[
     ("two", two),
     ("shared", shared),
     ("nested", nested),
+    ("even", even),
+    ("signals", signals),
+    ("spectral", spectral),
     ("deep", deep),
     ("frames", frames),
     ("frozen", frozen),
@@ -484,6 +488,84 @@ fn frozen(weights: &Weights) -> Result<Model> {
     Ok(model)
 }
 
+/// Whatever finds frequencies.
+fn signals(weights: &Weights) -> Result<Model> {
+    let x = Node::input(weights, "x", &[24, 2])?;
+    let stft = StftSpectrogram {
+        mode: Spectrum::Both,
+        step: 3,
+        window: Some(Window::Hamming),
+        periodic: true,
+        scale: Some(SpectrumScale::Spectrum),
+        padding: Padding::Same,
+        expand: true,
+        ..StftSpectrogram::new(6)
+    };
+    let first = x.then(stft)?.then(Flatten)?;
+    let real = StftSpectrogram {
+        mode: Spectrum::Real,
+        window: None,
+        scale: None,
+        ..StftSpectrogram::new(8)
+    };
+    let second = x.then(real)?.then(Flatten)?;
+    let third = x.then(StftSpectrogram::new(5))?.then(Flatten)?;
+    let mel = MelSpectrogram {
+        fft: 16,
+        step: 4,
+        frame: 13,
+        rate: 1000,
+        bands: 3,
+        frequencies: (50.0, 400.0),
+        ..MelSpectrogram::default()
+    };
+    let fourth = x.then(Flatten)?.then(mel)?.then(Flatten)?;
+    let parts = [&first, &second, &third, &fourth];
+    let all = Node::join(Concatenate::default(), &parts)?;
+    let power = MelSpectrogram {
+        decibels: None,
+        window: None,
+        frame: 16,
+        ..mel
+    };
+    let power = x.then(Flatten)?.then(power)?.then(Flatten)?;
+    let all = Node::join(Concatenate::default(), &[&all, &power])?;
+    Model::new(&[&x], &[("y", &all)])
+}
+
+/// Kernels that are divided by their norm.
+fn spectral(weights: &Weights) -> Result<Model> {
+    sequence(
+        weights,
+        &[6, 6, 2],
+        &[
+            &SpectralNorm::new(Conv::new(3, 2)),
+            &SpectralNorm {
+                layer: ConvTranspose {
+                    conv: Conv::new(4, 2),
+                },
+                iterations: 3,
+            },
+            &SpectralNorm::new(DepthwiseConv2d::new(2)),
+            &Flatten,
+            &SpectralNorm::new(Dense {
+                use_bias: false,
+                ..Dense::new(3)
+            }),
+        ],
+    )
+}
+
+/// First, because a pixel that is rounded otherwise would be another one.
+fn even(weights: &Weights) -> Result<Model> {
+    let clahe = Clahe {
+        limit: 2.0,
+        parts: (2, 3),
+        values: (-1.0, 1.0),
+    };
+    sequence(weights, &[10, 12, 3], &[&clahe, &Conv::new(2, 3)])
+}
+
 /// Whatever changes images.
 fn images(weights: &Weights) -> Result<Model> {
     let resizing = Resizing {
@@ -524,6 +606,19 @@ fn images(weights: &Weights) -> Result<Model> {
                 fill: Fill::Wrap,
                 ..RandomZoom::new(0.1)
             },
+            &MixUp::default(),
+            &CutMix::new(0.5),
+            &RandAugment {
+                count: 1,
+                factor: (0.25, 0.5),
+                ..RandAugment::default()
+            },
+            &AugMix {
+                chains: 2,
+                all: false,
+                interpolation: Interpolation::Nearest,
+                ..AugMix::default()
+            },
             &RandomBrightness::new(0.1),
             &RandomContrast {
                 factor: (0.25, 0.5),
@@ -541,6 +636,10 @@ fn images(weights: &Weights) -> Result<Model> {
                 ..RandomErasing::new(0.5)
             },
             &RandomErasing::new(0.25),
+            &RandomElasticTransform {
+                fill: Fill::Nearest,
+                ..RandomElasticTransform::new(0.5, 0.75)
+            },
             &RandomGaussianBlur::new(0.5),
             &RandomGrayscale { factor: 0.5 },
             &RandomHue::new(0.25),

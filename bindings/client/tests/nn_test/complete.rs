@@ -38,7 +38,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "Equalization",
         "no model of Keras 3.15 can have it: images.rs has its numbers",
     ),
+    ("AugMix", "draws at random: mixed.rs has its bounds"),
+    ("CutMix", "draws at random: mixed.rs has its rectangles"),
+    ("MixUp", "draws at random: mixed.rs has its weights"),
+    ("RandAugment", "draws at random: mixed.rs has its choices"),
     ("RandomCrop", "draws at random: images.rs has its parts"),
+    (
+        "RandomElasticTransform",
+        "draws at random: mixed.rs has its moves",
+    ),
     ("RandomFlip", "draws at random: images.rs has its sides"),
     ("RandomShear", "draws at random: images.rs has its rows"),
     (

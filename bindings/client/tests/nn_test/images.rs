@@ -3,10 +3,10 @@
 use tfp::nn::Weights;
 use tfp::nn::layer::{
     AspectRatio, CenterCrop, Equalization, Fill, Flip, Layer, Pass, RandomBrightness,
-    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomErasing,
-    RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
-    RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
-    RandomTranslation, RandomZoom, ResizeMethod, Resizing, Sequential, Solarization,
+    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomElasticTransform,
+    RandomErasing, RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert,
+    RandomPerspective, RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness,
+    RandomShear, RandomTranslation, RandomZoom, ResizeMethod, Resizing, Sequential, Solarization,
 };
 use tfp::{AnyValue, Context, EagerContext, Mode, Result, Tensor};
 
@@ -62,6 +62,7 @@ fn random() -> Vec<Box<dyn Layer>> {
             hue: Some((0.0, 1.0)),
             ..RandomColorJitter::default()
         }),
+        Box::new(RandomElasticTransform::new(1.0, 1.0)),
         Box::new(RandomErasing::new(1.0)),
         Box::new(RandomGaussianBlur::new(1.0)),
         Box::new(RandomGrayscale { factor: 0.5 }),

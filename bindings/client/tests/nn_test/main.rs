@@ -12,6 +12,7 @@ mod kept;
 mod keras;
 mod keras_2;
 mod layers;
+mod mixed;
 mod models;
 mod optimizers;
 mod own;

@@ -179,6 +179,10 @@ fn sizes_that_no_layer_can_have_are_refused() -> Result<()> {
     let mut pooled = Pooling::max(2);
     pooled.padding = Padding::Causal;
     let heads = MultiHeadAttention::new(0, 2);
+    let windows = |kind, count: i64| AdaptivePooling {
+        kind,
+        sizes: vec![count, 2],
+    };
     let groups = GroupNorm {
         groups: 3,
         ..GroupNorm::default()
@@ -226,6 +230,21 @@ fn sizes_that_no_layer_can_have_are_refused() -> Result<()> {
         (&[9, 9, 9, 1], &Conv3d::new(2, i64::MAX), "Conv3d: size"),
         (&[9, 9, 1], &Pooling::max(0), "Pooling: size [0, 0]"),
         (&[4, 4, 1], &Pooling::max(9), "at least one window"),
+        (
+            &[9, 9, 1],
+            &windows(Pool::Max, i64::MAX),
+            "AdaptivePooling: sizes",
+        ),
+        (
+            &[9, 9, 1],
+            &windows(Pool::Average, 1 << 17),
+            "AdaptivePooling: sizes",
+        ),
+        (
+            &[9, -1, 1],
+            &windows(Pool::Max, 2),
+            "AdaptivePooling: known sizes",
+        ),
         (
             &[4, 3],
             &Recurrent::new(RnnKind::Lstm, i64::MAX),

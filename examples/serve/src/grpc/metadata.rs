@@ -10,8 +10,7 @@ use super::message::{
 use super::{served, tensor};
 use crate::app::App;
 use crate::failure::Failure;
-use crate::model::{self, Spec};
-use crate::route::LOST;
+use crate::model::{self, LOST, Spec};
 
 /// The one kind of metadata that there is.
 const SIGNATURES: &str = "signature_def";

@@ -4,6 +4,7 @@ use tfp_core::{Error, Result};
 
 use crate::formats::json::Json;
 use crate::nn::functional::{ConvOptions, Padding};
+use crate::nn::layer::Interpolation;
 use crate::nn::{Activation, Constraint, Regularizer};
 
 /// What stands for a function of Keras 2 that Keras 3 computes in another way: `clip(0.2 x + 0.5, 0, 1)`.
@@ -87,6 +88,36 @@ impl<'j> Config<'j> {
         let list = self.0.get(key).and_then(Json::list);
         let found = list.and_then(|list| list.iter().map(size).collect());
         found.ok_or_else(|| Self::wrong(key, "a shape"))
+    }
+
+    /// A number, or those of nested lists in their order; none where there is nothing.
+    pub fn numbers(self, key: &str) -> Result<Option<Vec<f32>>> {
+        fn add(json: &Json, to: &mut Vec<f32>) -> Option<()> {
+            match json {
+                Json::List(list) => list.iter().try_for_each(|one| add(one, to)),
+                one => {
+                    to.push(one.number()? as f32);
+                    Some(())
+                }
+            }
+        }
+        let Some(json) = self.0.get(key) else {
+            return Ok(None);
+        };
+        let mut numbers = Vec::new();
+        match add(json, &mut numbers) {
+            Some(()) => Ok(Some(numbers)),
+            None => Err(Self::wrong(key, "numbers")),
+        }
+    }
+
+    /// How pixels are made.
+    pub fn interpolation(self) -> Result<Interpolation> {
+        match self.text("interpolation")? {
+            "nearest" => Ok(Interpolation::Nearest),
+            "bilinear" => Ok(Interpolation::Bilinear),
+            other => Err(Self::unsupported(&format!("interpolation '{other}'"))),
+        }
     }
 
     /// Pairs of numbers for the sides of each dimension.

@@ -3,7 +3,9 @@
 mod applied;
 mod image;
 mod prepared;
+mod signal;
 mod window;
+mod wrapped;
 
 use tfp_core::{Error, Result};
 
@@ -12,7 +14,6 @@ use self::window::{Global, conv, conv3d, kind, pair, pooling};
 use super::config::{Config, object};
 use super::described::Described;
 use super::keras_2::has_old_function;
-use super::recurrent::bidirectional;
 use crate::formats::json::Json;
 use crate::nn::layer::described::{Arguments, KerasLayer};
 use crate::nn::layer::{
@@ -21,7 +22,7 @@ use crate::nn::layer::{
     Dropout, EinsumDense, Embedding, Flatten, GaussianDropout, GaussianNoise, GroupNorm, Identity,
     Interpolation, Layer, LayerNorm, Masking, Maximum, Minimum, Multiply, PRelu, Permute, Relu,
     RepeatVector, Reshape, RmsNorm, Scaling, SeparableConv, SharedDropout, Softmax, SpatialDropout,
-    Subtract, TimeDistributed, UnitNorm, UpSampling, ZeroPadding,
+    Subtract, UnitNorm, UpSampling, ZeroPadding,
 };
 use crate::nn::{Activation, Weights};
 
@@ -29,13 +30,7 @@ use crate::nn::{Activation, Weights};
 pub(super) fn describe(class: &str, config: Config<'_>, is_causal: bool) -> Result<Described> {
     let described = match super::recurrent::describe(class, config, is_causal) {
         Some(found) => found?,
-        None => {
-            let other = || applied::describe(class, config);
-            match prepared::describe(class, config).or_else(other) {
-                Some(found) => found?,
-                None => by_class(class, config)?,
-            }
-        }
+        None => by_class(class, config)?,
     };
     finish(class, config, described)
 }
@@ -310,14 +305,8 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
         "RepeatVector" => Described::plain(RepeatVector(config.integer("n")?)),
         "Rescaling" => {
             let numbers = |key: &str| -> Result<Vec<f32>> {
-                match config.0.get(key) {
-                    Some(Json::List(list)) => list
-                        .iter()
-                        .map(|one| one.number().map(|one| one as f32))
-                        .collect::<Option<_>>()
-                        .ok_or_else(|| Error::argument(format!("'{key}' is not numbers"))),
-                    _ => Ok(vec![config.float(key)?]),
-                }
+                let found = config.numbers(key)?;
+                found.ok_or_else(|| Error::argument(format!("'{key}' is not there")))
             };
             Described::plain(Scaling {
                 scale: numbers("scale")?,
@@ -354,12 +343,10 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
         "UpSampling1D" => Described::plain(UpSampling::new(&config.sizes("size", 1)?)),
         "UpSampling2D" | "UpSampling3D" => {
             config.channels_last()?;
-            let interpolation = match config.0.get("interpolation").and_then(Json::text) {
-                None | Some("nearest") => Interpolation::Nearest,
-                Some("bilinear") => Interpolation::Bilinear,
-                Some(other) => {
-                    return Err(Config::unsupported(&format!("interpolation '{other}'")));
-                }
+            // Volumes have none.
+            let interpolation = match config.has("interpolation") {
+                true => config.interpolation()?,
+                false => Interpolation::Nearest,
             };
             let sizes = config.sizes("size", dims)?;
             Described::plain(UpSampling {
@@ -372,18 +359,11 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
             let sides = config.sides("padding", dims)?;
             Described::plain(ZeroPadding { sides })
         }
-        "TimeDistributed" => {
-            let (class, inner) = config.inner("layer")?;
-            let inner = describe(class, inner, false)?;
-            let places = inner.places.iter().map(|place| format!("layer/{place}"));
-            Ok(Described {
-                places: places.collect(),
-                layer: Box::new(TimeDistributed { layer: inner.layer }),
-                states: inner.states,
-            })
-        }
-        "Bidirectional" => bidirectional(config),
-        _ => image::describe(class, config)
+        _ => wrapped::describe(class, config)
+            .or_else(|| prepared::describe(class, config))
+            .or_else(|| applied::describe(class, config))
+            .or_else(|| image::describe(class, config))
+            .or_else(|| signal::describe(class, config))
             .unwrap_or_else(|| Err(Error::argument("the class is not known"))),
     }
 }

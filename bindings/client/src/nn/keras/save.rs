@@ -17,6 +17,8 @@ pub(super) struct Saved {
     pub config: Json,
     /// The variables with their places, in the order of Keras' `model.variables`.
     pub variables: Vec<(String, Variable)>,
+    /// Places that have some of them once more.
+    copies: Vec<(String, Variable)>,
 }
 
 impl Saved {
@@ -25,6 +27,7 @@ impl Saved {
         let mut saved = Self {
             config: Json::Null,
             variables: Vec::new(),
+            copies: Vec::new(),
         };
         let mut problems = Vec::new();
         saved.config = saved.model(model, "model", "", &mut problems, input)?;
@@ -45,7 +48,7 @@ impl Saved {
         more: &[(String, Tensor)],
     ) -> Result<Vec<u8>> {
         let mut datasets = Vec::new();
-        for (path, variable) in &self.variables {
+        for (path, variable) in self.variables.iter().chain(&self.copies) {
             let value = values.get(variable.name()).ok_or_else(|| {
                 Error::argument(format!("the model has no variable '{}'", variable.name()))
             })?;
@@ -159,6 +162,11 @@ impl Saved {
                     places.len()
                 )));
             }
+        }
+        for &(index, path) in described.copies() {
+            let variable = variables.get(index).cloned();
+            let copy = variable.map(|variable| (format!("{place}{path}"), variable));
+            self.copies.extend(copy);
         }
         let could: Vec<Variable> = variables
             .iter()

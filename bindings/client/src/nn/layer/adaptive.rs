@@ -1,12 +1,16 @@
 //! Pooling to a given size.
 
-use tfp_core::Result;
+use tfp_core::{Error, Result};
 
 use super::described::KerasLayer;
-use super::{Built, Layer, wrong_input};
+use super::pool::name;
+use super::{Built, Layer, check_sizes, wrong_input};
 use crate::nn::Weights;
 use crate::nn::functional::Pool;
 use crate::ops;
+
+/// How many windows there are at most along a dimension: each is an op.
+const MOST: i64 = 1 << 16;
 
 /// Pools to a given number of steps, or of rows and columns, whatever the input's. Window `i` of `n` along
 /// a dimension of size `s` is from `floor(i s / n)` to `ceil((i + 1) s / n)`.
@@ -20,22 +24,28 @@ pub struct AdaptivePooling {
 
 impl Layer for AdaptivePooling {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        let name = match self.kind {
-            Pool::Max => "Max",
-            Pool::Average => "Average",
-        };
-        let class = format!("Adaptive{name}Pooling{}D", self.sizes.len());
+        let class = format!("Adaptive{}Pooling{}D", name(self.kind), self.sizes.len());
         Ok(KerasLayer::new(class).set("output_size", &*self.sizes))
     }
 
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let Self { kind, sizes } = self.clone();
         let fits = matches!(sizes.len(), 1..=3) && input.len() == sizes.len() + 1;
-        let known = input.iter().zip(&sizes);
-        if !fits || !known.clone().all(|(&from, &to)| from > 0 && to > 0) {
+        if !fits {
             let expected = format!("channels and {} known sizes before them", sizes.len());
             return Err(wrong_input("AdaptivePooling", &expected, input));
         }
+        check_sizes(
+            "AdaptivePooling",
+            "known sizes before channels",
+            &input[..sizes.len()],
+        )?;
+        if !sizes.iter().all(|size| (1..=MOST).contains(size)) {
+            return Err(Error::argument(format!(
+                "AdaptivePooling: sizes {sizes:?}, expected 1 to {MOST}"
+            )));
+        }
+        let known = input.iter().zip(&sizes);
         let windows: Vec<Vec<(i32, i32)>> = known
             .map(|(&from, &to)| {
                 let window = |at: i64| (at * from / to, ((at + 1) * from + to - 1) / to);

@@ -116,6 +116,15 @@ impl KerasLayer {
         })
     }
 
+    /// Where files have a variable once more: its number in the layer, and the place.
+    pub(crate) fn copies(&self) -> &'static [(usize, &'static str)] {
+        match &*self.class {
+            // The kernel inside of it is one of its own, too.
+            "SpectralNormalization" => &[(0, "vars/0")],
+            _ => &[],
+        }
+    }
+
     pub(crate) fn set(mut self, key: &str, value: impl Into<Json>) -> Self {
         self.config.push((key.to_owned(), value.into()));
         self
@@ -184,6 +193,14 @@ pub(crate) fn dims_of(inputs: &[&[i64]]) -> usize {
     inputs
         .first()
         .map_or(1, |input| input.len().saturating_sub(1))
+}
+
+/// Numbers, and a single one without a list.
+pub(crate) fn numbers(numbers: &[f32]) -> Json {
+    match numbers {
+        &[one] => one.into(),
+        several => Json::List(several.iter().map(|&one| one.into()).collect()),
+    }
 }
 
 /// Two numbers for each dimension; one dimension has one pair.

@@ -23,6 +23,7 @@ mod model;
 mod node;
 mod noise;
 mod norm;
+mod pass;
 mod pool;
 mod rectifier;
 mod recurrent;
@@ -31,20 +32,18 @@ mod reshape;
 mod separable;
 mod sequential;
 mod shared;
+mod signal;
+mod spectral;
 mod standardized;
 mod summary;
 mod wrapper;
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use tfp_core::{Context, Error, Operation, Result, Tensor};
+use tfp_core::{Error, Result};
 
 use super::{ConstraintFunction, InitializerFunction, RegularizerFunction, Weights};
-use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
-use crate::ops;
-use crate::variable::Variable;
 
 pub use self::adaptive::AdaptivePooling;
 pub use self::attention::{Attention, GroupedQueryAttention, MultiHeadAttention, Score};
@@ -57,11 +56,12 @@ pub use self::core::{Dense, Dropout, EinsumDense, Embedding, Flatten, Reshape};
 pub use self::described::KerasLayer;
 pub use self::function::Function;
 pub use self::image::{
-    AspectRatio, AutoContrast, CenterCrop, Equalization, Fill, Flip, RandomBrightness,
-    RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop, RandomErasing,
-    RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
-    RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
-    RandomTranslation, RandomZoom, ResizeMethod, Resizing, Solarization,
+    AspectRatio, AugMix, AutoContrast, CenterCrop, Clahe, CutMix, Equalization, Fill, Flip, MixUp,
+    RandAugment, RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast,
+    RandomCrop, RandomElasticTransform, RandomErasing, RandomFlip, RandomGaussianBlur,
+    RandomGrayscale, RandomHue, RandomInvert, RandomPerspective, RandomPosterization,
+    RandomRotation, RandomSaturation, RandomSharpness, RandomShear, RandomTranslation, RandomZoom,
+    ResizeMethod, Resizing, Solarization,
 };
 pub use self::initialized::Initialized;
 pub use self::merge::{Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract};
@@ -72,6 +72,8 @@ pub use self::noise::{
     SpatialDropout,
 };
 pub use self::norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm, UnitNorm};
+pub(crate) use self::pass::MaskList;
+pub use self::pass::Pass;
 pub use self::pool::{GlobalPool, Pooling, Pooling3d};
 pub use self::rectifier::{PRelu, Relu, Softmax};
 pub use self::recurrent::{Bidirectional, Merge, Recurrent, RnnKind, StackedRnn};
@@ -82,197 +84,13 @@ pub use self::reshape::{
 pub use self::separable::{DepthwiseConv1d, SeparableConv};
 pub use self::sequential::Sequential;
 pub use self::shared::SharedLayer;
+pub use self::signal::{
+    Decibels, MelSpectrogram, Spectrum, SpectrumScale, StftSpectrogram, Window,
+};
+pub use self::spectral::SpectralNorm;
+pub(crate) use self::spectral::VECTOR;
 pub use self::standardized::{Measured, Normalization};
 pub use self::wrapper::TimeDistributed;
-
-/// One computation of a model: where it happens, and whether it is for training.
-pub struct Pass<'a> {
-    context: &'a AnyContext,
-    is_training: bool,
-    step: Option<AnyValue>,
-    draws: AtomicU32,
-    updates: Mutex<Vec<(Option<AnyValue>, Operation)>>,
-    masks: Mutex<Masks>,
-    losses: Mutex<Vec<AnyValue>>,
-}
-
-/// A mask of each value: (batch, steps), false for steps to skip.
-pub(crate) type MaskList = Vec<Option<AnyValue>>;
-
-/// The masks at the layer that is computed.
-#[derive(Default)]
-struct Masks {
-    inputs: MaskList,
-    outputs: MaskList,
-}
-
-impl<'a> Pass<'a> {
-    /// A computation for training: dropout drops, and batch normalization learns.
-    #[must_use]
-    pub fn training(context: &'a AnyContext) -> Self {
-        Self {
-            context,
-            is_training: true,
-            step: None,
-            draws: AtomicU32::new(0),
-            updates: Mutex::default(),
-            masks: Mutex::default(),
-            losses: Mutex::default(),
-        }
-    }
-
-    /// Gives the number of the training step, an int64 scalar: what layers draw then follows from it
-    /// and from their seeds alone. Otherwise each computation has other random numbers.
-    #[must_use]
-    pub fn at_step(mut self, step: AnyValue) -> Self {
-        self.step = Some(step);
-        self
-    }
-
-    /// Returns two numbers to draw random ones from, which no other call of this pass and no other step
-    /// gets.
-    ///
-    /// # Errors
-    /// What TensorFlow says.
-    pub fn seed(&self, layer: u32) -> Result<AnyValue> {
-        let cx = self.context;
-        let Some(step) = &self.step else {
-            // A generator with a state gives each step another seed.
-            let options = ops::RandomUniformIntOptions {
-                seed: Some(i64::from(layer)),
-                seed2: Some(1),
-            };
-            return ops::random_uniform_int(cx, [2], 0, i32::MAX, options);
-        };
-        // A layer may be called several times.
-        let call = self.draws.fetch_add(1, Ordering::Relaxed);
-        let seed = i64::from(layer) << 32 | i64::from(call);
-        let seed = cx.constant(&Tensor::scalar(seed)?)?;
-        ops::pack(cx, &[seed, step.clone()], ops::PackOptions::default())
-    }
-
-    /// A computation of results.
-    #[must_use]
-    pub fn inference(context: &'a AnyContext) -> Self {
-        Self {
-            context,
-            is_training: false,
-            step: None,
-            draws: AtomicU32::new(0),
-            updates: Mutex::default(),
-            masks: Mutex::default(),
-            losses: Mutex::default(),
-        }
-    }
-
-    /// Returns the context.
-    #[must_use]
-    pub fn context(&self) -> &AnyContext {
-        self.context
-    }
-
-    /// Whether it is for training.
-    #[must_use]
-    pub fn is_training(&self) -> bool {
-        self.is_training
-    }
-
-    /// Returns the mask of the layer's first input, (batch, steps): false for steps to skip.
-    #[must_use]
-    pub fn mask(&self) -> Option<AnyValue> {
-        self.mask_of(0)
-    }
-
-    /// Returns the mask of one of the layer's inputs.
-    #[must_use]
-    pub fn mask_of(&self, input: usize) -> Option<AnyValue> {
-        self.masks().inputs.get(input).cloned().flatten()
-    }
-
-    /// Gives the layer's first output a mask. Without this call it has none: a layer that leaves steps
-    /// where they are passes [`Self::mask`] on.
-    pub fn pass_mask(&self, mask: Option<AnyValue>) {
-        self.pass_masks(vec![mask]);
-    }
-
-    /// Gives each of the layer's outputs a mask or none.
-    pub fn pass_masks(&self, masks: Vec<Option<AnyValue>>) {
-        self.masks().outputs = masks;
-    }
-
-    /// Goes on to a layer whose inputs have these masks.
-    pub(crate) fn enter(&self, inputs: MaskList) {
-        let outputs = Vec::new();
-        *self.masks() = Masks { inputs, outputs };
-    }
-
-    /// Returns the masks that the layer gave to its outputs.
-    pub(crate) fn leave(&self, outputs: usize) -> MaskList {
-        let mut masks = std::mem::take(&mut self.masks().outputs);
-        masks.resize(outputs, None);
-        masks
-    }
-
-    fn masks(&self) -> MutexGuard<'_, Masks> {
-        self.masks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a scalar to the loss of the batch.
-    pub fn add_loss(&self, loss: AnyValue) {
-        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        losses.push(loss);
-    }
-
-    /// Returns what layers added to the loss since the last call.
-    pub(crate) fn take_losses(&self) -> Vec<AnyValue> {
-        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *losses)
-    }
-
-    /// Keeps an operation that a layer wants to run in each training step. Eager mode has run it.
-    pub fn update(&self, operation: Option<Operation>) {
-        let operation = operation.map(|operation| (None, operation));
-        self.updates().extend(operation);
-    }
-
-    /// Changes a variable in each training step: by a function of a context, in which the changes of
-    /// earlier calls are done.
-    pub(crate) fn change(
-        &self,
-        variable: &Variable,
-        change: impl FnOnce(&AnyContext) -> Result<Option<Operation>>,
-    ) -> Result<()> {
-        let is_same = |one: &Option<AnyValue>| one.as_ref() == Some(variable.handle());
-        let before: Vec<Operation> = self
-            .updates()
-            .iter()
-            .filter(|(one, _)| is_same(one))
-            .map(|(_, operation)| operation.clone())
-            .collect();
-        let operation = match self.context {
-            AnyContext::Scope(scope) if !before.is_empty() => change(&scope.after(&before)?.any())?,
-            context => change(context)?,
-        };
-        let operation = operation.map(|operation| (Some(variable.handle().clone()), operation));
-        self.updates().extend(operation);
-        Ok(())
-    }
-
-    fn updates(&self) -> MutexGuard<'_, Vec<(Option<AnyValue>, Operation)>> {
-        self.updates.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the operations that layers want to run in each training step of a graph.
-    #[must_use]
-    pub fn into_updates(self) -> Vec<Operation> {
-        let updates = self.updates.into_inner();
-        let updates = updates.unwrap_or_else(PoisonError::into_inner);
-        updates
-            .into_iter()
-            .map(|(_, operation)| operation)
-            .collect()
-    }
-}
 
 /// A layer with its variables: from (batch, ...) to (batch, ...).
 pub type Forward = Box<dyn Fn(&Pass<'_>, &AnyValue) -> Result<AnyValue> + Send + Sync>;

@@ -2,7 +2,7 @@
 
 use tfp_core::{Error, Result};
 
-use super::described::{KerasLayer, dims_of, penalty};
+use super::described::{KerasLayer, dims_of, numbers, penalty};
 use super::{Built, Layer, Pass, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -38,6 +38,21 @@ pub(super) fn normal(pass: &Pass<'_>, x: &AnyValue, seed: u32) -> Result<AnyValu
     };
     let (key, counter) = (state.key, state.counter);
     ops::stateless_random_normal_v2(cx, shape_of(cx, x)?, key, counter, PHILOX, options)
+}
+
+/// Numbers of a gamma distribution with a scale of one, of a shape: `concentration` has it, float32.
+pub(super) fn gamma(
+    pass: &Pass<'_>,
+    shape: &AnyValue,
+    concentration: &AnyValue,
+    seed: u32,
+) -> Result<AnyValue> {
+    let cx = pass.context();
+    let state = ops::stateless_random_get_key_counter(cx, pass.seed(seed)?)?;
+    let (key, counter) = (state.key, state.counter);
+    let found = ops::stateless_random_gamma_v3(cx, shape, key, counter, PHILOX, concentration)?;
+    // What float32 does not hold is its smallest number, as in Keras.
+    ops::maximum(cx, found, f32::MIN_POSITIVE)
 }
 
 pub(super) fn shape_of(cx: &AnyContext, x: &AnyValue) -> Result<AnyValue> {
@@ -334,10 +349,6 @@ pub struct Scaling {
 
 impl Layer for Scaling {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        let numbers = |numbers: &[f32]| match numbers {
-            &[one] => Json::from(one),
-            _ => Json::List(numbers.iter().map(|&one| one.into()).collect()),
-        };
         Ok(KerasLayer::new("Rescaling")
             .set("scale", numbers(&self.scale))
             .set("offset", numbers(&self.offset)))

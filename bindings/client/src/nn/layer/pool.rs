@@ -169,7 +169,7 @@ fn masked_mean(cx: &AnyContext, x: &AnyValue, mask: &AnyValue) -> Result<AnyValu
 }
 
 /// The beginning of Keras' classes.
-fn name(kind: Pool) -> &'static str {
+pub(super) fn name(kind: Pool) -> &'static str {
     match kind {
         Pool::Max => "Max",
         Pool::Average => "Average",

@@ -2,9 +2,8 @@
 
 use tfp_core::{Context, DataType, Error, Result, Tensor};
 
-use super::described::KerasLayer;
-use super::{Built, Layer, wrong_input};
-use crate::formats::json::Json;
+use super::described::{KerasLayer, numbers};
+use super::{Built, Layer, elements, wrong_input};
 use crate::nn::{Initializer, Weights};
 use crate::ops;
 
@@ -85,63 +84,67 @@ impl Normalization {
         })
     }
 
-    /// The sizes of the kept dimensions, and the shape in which their numbers meet an input.
-    fn kept(&self, input: &[i64]) -> Result<(Vec<i64>, Vec<i64>)> {
+    /// The places of the kept dimensions among those of a batch, in ascending order.
+    fn kept(&self, input: &[i64]) -> Result<Vec<usize>> {
         let rank = input.len() as i64 + 1;
-        let mut broadcast = vec![1; rank as usize];
-        for &axis in &self.axes {
+        let place = |&axis: &i64| {
             let at = if axis < 0 { axis + rank } else { axis };
-            let size = match at {
-                1.. => input.get(at as usize - 1).copied().unwrap_or(-1),
-                _ => -1,
-            };
-            if size < 1 {
+            let at = usize::try_from(at).ok()?;
+            let size = input.get(at.checked_sub(1)?)?;
+            (*size > 0).then_some(at)
+        };
+        let mut places = Vec::new();
+        for axis in &self.axes {
+            let Some(at) = place(axis) else {
                 let expected = format!("a known dimension {axis}");
                 return Err(wrong_input("Normalization", &expected, input));
-            }
-            broadcast[at as usize] = size;
+            };
+            places.push(at);
         }
-        let mut kept: Vec<usize> = self
-            .axes
-            .iter()
-            .map(|&axis| (if axis < 0 { axis + rank } else { axis }) as usize)
-            .collect();
-        kept.sort_unstable();
-        kept.dedup();
-        Ok((kept.iter().map(|&at| broadcast[at]).collect(), broadcast))
+        places.sort_unstable();
+        places.dedup();
+        Ok(places)
     }
 }
 
-/// Brings numbers to the shape in which they meet an input.
-fn spread(numbers: &[f32], kept: &[i64], broadcast: &[i64]) -> Result<Tensor> {
-    let all: i64 = kept.iter().product();
-    let last = kept.last().copied().unwrap_or(1);
-    let count = numbers.len() as i64;
-    if ![1, last, all].contains(&count) {
-        return Err(Error::argument(format!(
-            "Normalization: {count} means or variances for the kept dimensions {kept:?}"
-        )));
+/// The shape in which numbers of the dimensions at these places meet an input.
+fn meeting(places: &[usize], input: &[i64]) -> Vec<i64> {
+    let mut shape = vec![1; input.len() + 1];
+    for (at, &size) in input.iter().enumerate() {
+        if places.contains(&(at + 1)) {
+            shape[at + 1] = size;
+        }
     }
-    let repeated = numbers.iter().copied().cycle().take(all as usize);
-    Tensor::from_vec(repeated.collect::<Vec<_>>(), broadcast)
+    shape
+}
+
+/// Brings numbers to a shape in which they meet an input. There are never more than were given.
+fn spread(numbers: &[f32], places: &[usize], input: &[i64]) -> Result<Tensor> {
+    let last = places.last().map_or(&[][..], std::slice::from_ref);
+    let ways = [&[], last, places].map(|places| meeting(places, input));
+    let count = numbers.len() as i64;
+    let fits = ways.iter().find(|shape| elements(shape) == Some(count));
+    match fits {
+        Some(shape) => Tensor::from_slice(numbers, shape),
+        None => Err(Error::argument(format!(
+            "Normalization: {count} means or variances for the kept dimensions {:?}",
+            meeting(places, input)
+        ))),
+    }
 }
 
 impl Layer for Normalization {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        let numbers = |of: fn(&Measured) -> &[f32]| match self.measured.as_ref().map(of) {
-            None => Json::Null,
-            Some(&[one]) => Json::from(one),
-            Some(several) => Json::List(several.iter().map(|&one| one.into()).collect()),
-        };
+        let measured = |of: fn(&Measured) -> &[f32]| self.measured.as_ref().map(of).map(numbers);
         Ok(KerasLayer::new("Normalization")
             .set("axis", &*self.axes)
             .set("invert", self.invert)
-            .set("mean", numbers(|measured| &measured.mean))
-            .set("variance", numbers(|measured| &measured.variance)))
+            .set("mean", measured(|measured| &measured.mean))
+            .set("variance", measured(|measured| &measured.variance)))
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let (kept, broadcast) = self.kept(input)?;
+        let places = self.kept(input)?;
         let invert = self.invert;
         let numbers = match &self.measured {
             Some(measured) => {
@@ -152,10 +155,11 @@ impl Layer for Normalization {
                         measured.variance.len()
                     )));
                 }
-                let mean = spread(&measured.mean, &kept, &broadcast)?;
-                Ok((mean, spread(&measured.variance, &kept, &broadcast)?))
+                let mean = spread(&measured.mean, &places, input)?;
+                Ok((mean, spread(&measured.variance, &places, input)?))
             }
             None => {
+                let kept: Vec<i64> = places.iter().map(|&at| input[at - 1]).collect();
                 let weights = weights.layer("normalization");
                 let mean = weights.state("mean", &kept, Initializer::Zeros)?;
                 let variance = weights.state("variance", &kept, Initializer::Ones)?;
@@ -164,13 +168,14 @@ impl Layer for Normalization {
                 Err((mean, variance))
             }
         };
+        let shape = meeting(&places, input);
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
             pass.pass_mask(pass.mask());
             let (mean, variance) = match &numbers {
                 Ok((mean, variance)) => (cx.constant(mean)?, cx.constant(variance)?),
                 Err((mean, variance)) => {
-                    let shape = broadcast.as_slice();
+                    let shape = shape.as_slice();
                     let mean = ops::reshape(cx, mean.read(cx)?, shape)?;
                     (mean, ops::reshape(cx, variance.read(cx)?, shape)?)
                 }
@@ -182,5 +187,66 @@ impl Layer for Normalization {
                 false => ops::real_div(cx, ops::sub(cx, x, mean)?, deviation),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EagerContext;
+    use crate::context::any::Mode;
+    use crate::context::value::AnyValue;
+    use crate::nn::layer::Pass;
+
+    fn layer(axes: &[i64], mean: &[f32]) -> Normalization {
+        Normalization {
+            axes: axes.to_vec(),
+            measured: Some(Measured {
+                mean: mean.to_vec(),
+                variance: vec![4.0; mean.len()],
+            }),
+            invert: false,
+        }
+    }
+
+    /// Samples of 2 by 3 numbers from 0 on.
+    fn computed(axes: &[i64], mean: &[f32]) -> Result<Vec<f32>> {
+        let eager = EagerContext::new()?;
+        let cx = eager.any();
+        let built = layer(axes, mean).build(&Weights::new(&eager, 1), &[2, 3])?;
+        let x: Vec<f32> = (0..6).map(|one| one as f32).collect();
+        let x = cx.constant(&Tensor::from_vec(x, &[1, 2, 3])?)?;
+        let AnyValue::Handle(y) = (built.forward)(&Pass::inference(&cx), &x)? else {
+            panic!("a value of an eager context");
+        };
+        y.to_tensor()?.to_vec()
+    }
+
+    #[test]
+    fn numbers_are_for_all_or_the_last_or_every_kept_dimension() -> Result<()> {
+        assert_eq!(computed(&[], &[1.0])?, [-0.5, 0.0, 0.5, 1.0, 1.5, 2.0]);
+        assert_eq!(computed(&[1, 2], &[1.0])?, [-0.5, 0.0, 0.5, 1.0, 1.5, 2.0]);
+        let last = [0.0, 1.0, 2.0];
+        assert_eq!(computed(&[-1], &last)?, [0.0, 0.0, 0.0, 1.5, 1.5, 1.5]);
+        assert_eq!(computed(&[2, 1], &last)?, [0.0, 0.0, 0.0, 1.5, 1.5, 1.5]);
+        assert_eq!(computed(&[1], &[0.0, 3.0])?, [0.0, 0.5, 1.0, 0.0, 0.5, 1.0]);
+        let every = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+        assert_eq!(computed(&[1, 2], &every)?, [0.0; 6]);
+        Ok(())
+    }
+
+    /// The kept dimensions have more elements than memory, or than a number counts.
+    #[test]
+    fn large_dimensions_take_only_the_numbers_that_were_given() -> Result<()> {
+        let weights = Weights::new(&EagerContext::new()?, 1);
+        let large = i64::from(i32::MAX);
+        for input in [[large, large, 2], [i64::MAX, i64::MAX, 2]] {
+            let axes = [1, 2, 3];
+            assert!(layer(&axes, &[1.0]).build(&weights, &input).is_ok());
+            assert!(layer(&axes, &[1.0, 2.0]).build(&weights, &input).is_ok());
+            let error = layer(&axes, &[1.0; 3]).build(&weights, &input);
+            assert!(error.is_err_and(|error| error.to_string().contains("3 means")));
+        }
+        Ok(())
     }
 }

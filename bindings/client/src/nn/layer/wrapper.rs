@@ -7,6 +7,25 @@ use super::{Built, Layer, wrong_input};
 use crate::nn::Weights;
 use crate::ops;
 
+/// Describes a layer around another one, whose variables are first.
+pub(super) fn wrapping(class: &str, layer: KerasLayer) -> Result<KerasLayer> {
+    if layer.outer.is_some() || !layer.copies().is_empty() {
+        return Err(Error::argument(format!(
+            "{class} over {}, or over a layer of a file, can't be described",
+            layer.class
+        )));
+    }
+    let place = |place: &String| format!("layer/{place}");
+    let places = match &layer.places {
+        Places::Within(within) => Places::Within(place(within)),
+        Places::Listed(places) => Places::Listed(places.iter().map(place).collect()),
+    };
+    Ok(KerasLayer {
+        places,
+        ..KerasLayer::new(class).set("layer", layer.object("keras.layers"))
+    })
+}
+
 /// A layer for each step of (steps, ...).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeDistributed<L> {
@@ -24,24 +43,7 @@ impl<L: Layer> Layer for TimeDistributed<L> {
         if layer.model.is_some() {
             return KerasLayer::new("TimeDistributed").around(layer);
         }
-        if layer.outer.is_some() {
-            return Err(Error::argument(
-                "TimeDistributed over a layer of a file can't be described",
-            ));
-        }
-        let places = match &layer.places {
-            Places::Within(place) => Places::Within(format!("layer/{place}")),
-            Places::Listed(places) => Places::Listed(
-                places
-                    .iter()
-                    .map(|place| format!("layer/{place}"))
-                    .collect(),
-            ),
-        };
-        Ok(KerasLayer {
-            places,
-            ..KerasLayer::new("TimeDistributed").set("layer", layer.object("keras.layers"))
-        })
+        wrapping("TimeDistributed", layer)
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {

@@ -134,11 +134,9 @@ impl Job<'_> {
         for more in pass.take_losses() {
             total = ops::add_v2(cx, total, more)?;
         }
-        if let Some(penalty) = self
-            .model
-            .weights()
-            .penalty_of(cx, self.model.variables())?
-        {
+        let after = pass.after_changes()?;
+        let variables = self.model.variables();
+        if let Some(penalty) = self.model.weights().penalty_of(&after, variables)? {
             total = ops::add_v2(cx, total, penalty)?;
         }
         let mut measured = vec![total];

@@ -48,8 +48,12 @@ pub fn arithmetic(json: &Json) -> Option<Scaling> {
     let [first, second] = call.get("args")?.list()? else {
         return None;
     };
-    let is_tensor =
-        |json: &Json| object(json).is_some_and(|(class, _)| class == "__keras_tensor__");
+    // Arithmetic of integers stays with integers there; this layer's is float32.
+    let is_tensor = |json: &Json| {
+        object(json).is_some_and(|(class, config)| {
+            class == "__keras_tensor__" && config.text("dtype").is_ok_and(|it| it == "float32")
+        })
+    };
     let (number, is_first) = match (first.number(), second.number()) {
         (Some(number), None) if is_tensor(second) => (number as f32, true),
         (None, Some(number)) if is_tensor(first) => (number as f32, false),
@@ -124,5 +128,33 @@ impl Layer for ScaledSum {
             let cx = pass.context();
             Ok(vec![ops::add_v2(cx, a, ops::mul(cx, b, scale)?)?])
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn product(dtype: &str) -> Result<Option<Scaling>> {
+        let text = format!(
+            r#"{{"module": "keras.src.ops.numpy", "class_name": "Multiply", "config": {{}},
+            "inbound_nodes": [{{"args": [{{"class_name": "__keras_tensor__", "config":
+            {{"shape": [null, 3], "dtype": "{dtype}", "keras_history": ["x", 0, 0]}}}}, 0.5],
+            "kwargs": {{}}}}]}}"#
+        );
+        Ok(arithmetic(&Json::parse(text.as_bytes())?))
+    }
+
+    #[test]
+    fn only_arithmetic_of_float32_is_a_layer() -> Result<()> {
+        let half = Scaling {
+            scale: vec![0.5],
+            offset: vec![0.0],
+        };
+        assert_eq!(product("float32")?, Some(half));
+        for other in ["int32", "float16", "float64", "bool"] {
+            assert_eq!(product(other)?, None, "{other}");
+        }
+        Ok(())
     }
 }

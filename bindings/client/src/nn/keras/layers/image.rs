@@ -6,11 +6,12 @@ use crate::formats::json::Json;
 use crate::nn::keras::config::Config;
 use crate::nn::keras::described::Described;
 use crate::nn::layer::{
-    AspectRatio, AutoContrast, CenterCrop, Equalization, Fill, Flip, Interpolation,
-    RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomCrop,
-    RandomErasing, RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert,
-    RandomPerspective, RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness,
-    RandomShear, RandomTranslation, RandomZoom, ResizeMethod, Resizing, Solarization,
+    AspectRatio, AugMix, AutoContrast, CenterCrop, Clahe, CutMix, Equalization, Fill, Flip, MixUp,
+    RandAugment, RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast,
+    RandomCrop, RandomElasticTransform, RandomErasing, RandomFlip, RandomGaussianBlur,
+    RandomGrayscale, RandomHue, RandomInvert, RandomPerspective, RandomPosterization,
+    RandomRotation, RandomSaturation, RandomSharpness, RandomShear, RandomTranslation, RandomZoom,
+    ResizeMethod, Resizing, Solarization,
 };
 
 /// Describes a layer of images, if the class is one.
@@ -25,6 +26,15 @@ pub(super) fn describe(class: &str, config: Config<'_>) -> Option<Result<Describ
         "RandomGrayscale" => config
             .float("factor")
             .and_then(|factor| Described::plain(RandomGrayscale { factor })),
+        "AugMix" => aug_mix(config),
+        "ContrastLimitedAdaptiveHistogramEqualization" => clahe(config),
+        "CutMix" => bounds(config, "factor", from_zero)
+            .and_then(|factor| Described::plain(CutMix { factor })),
+        "MixUp" => config
+            .float("alpha")
+            .and_then(|alpha| Described::plain(MixUp { alpha })),
+        "RandAugment" => rand_augment(config),
+        "RandomElasticTransform" => elastic(config),
         "RandomErasing" => erasing(config),
         "RandomGaussianBlur" => blur(config),
         "AutoContrast"
@@ -70,14 +80,6 @@ fn from_zero(factor: f32) -> (f32, f32) {
 /// The range of the images' values.
 fn values(config: Config<'_>) -> Result<(f32, f32)> {
     bounds(config, "value_range", from_zero)
-}
-
-fn interpolation(config: Config<'_>) -> Result<Interpolation> {
-    match config.text("interpolation")? {
-        "nearest" => Ok(Interpolation::Nearest),
-        "bilinear" => Ok(Interpolation::Bilinear),
-        other => Err(Config::unsupported(&format!("interpolation '{other}'"))),
-    }
 }
 
 fn fill(config: Config<'_>) -> Result<Fill> {
@@ -131,7 +133,7 @@ fn flip(config: Config<'_>) -> Result<Described> {
 }
 
 fn moved(class: &str, config: Config<'_>) -> Result<Described> {
-    let (fill, interpolation) = (fill(config)?, interpolation(config)?);
+    let (fill, interpolation) = (fill(config)?, config.interpolation()?);
     if class == "RandomRotation" {
         let factor = bounds(config, "factor", around_zero)?;
         return Described::plain(RandomRotation {
@@ -171,7 +173,7 @@ fn shear(config: Config<'_>) -> Result<Described> {
         x: bounds(config, "x_factor", around_zero)?,
         y: bounds(config, "y_factor", around_zero)?,
         fill: fill(config)?,
-        interpolation: interpolation(config)?,
+        interpolation: config.interpolation()?,
     })
 }
 
@@ -180,7 +182,7 @@ fn perspective(config: Config<'_>) -> Result<Described> {
         factor: bounds(config, "factor", from_zero)?,
         scale: config.float("scale")?,
         fill: config.float_or_zero("fill_value")?,
-        interpolation: interpolation(config)?,
+        interpolation: config.interpolation()?,
     })
 }
 
@@ -199,20 +201,51 @@ fn jitter(config: Config<'_>) -> Result<Described> {
 }
 
 fn erasing(config: Config<'_>) -> Result<Described> {
-    let fill = match config.0.get("fill_value") {
-        None => None,
-        Some(Json::List(list)) => {
-            let numbers = list.iter().map(Json::number);
-            let found: Option<Vec<f32>> = numbers.map(|one| Some(one? as f32)).collect();
-            Some(found.ok_or_else(|| Error::argument("'fill_value' is not numbers"))?)
-        }
-        Some(_) => Some(vec![config.float("fill_value")?]),
-    };
     Described::plain(RandomErasing {
         factor: bounds(config, "factor", from_zero)?,
         scale: bounds(config, "scale", from_zero)?,
-        fill,
+        fill: config.numbers("fill_value")?,
         values: values(config)?,
+    })
+}
+
+fn elastic(config: Config<'_>) -> Result<Described> {
+    Described::plain(RandomElasticTransform {
+        factor: bounds(config, "factor", from_zero)?,
+        scale: bounds(config, "scale", from_zero)?,
+        fill: fill(config)?,
+        interpolation: config.interpolation()?,
+        values: values(config)?,
+    })
+}
+
+fn clahe(config: Config<'_>) -> Result<Described> {
+    let parts = config.sizes("tile_grid_size", 2)?;
+    Described::plain(Clahe {
+        limit: config.float("clip_limit")?,
+        parts: (parts[0], parts[1]),
+        values: values(config)?,
+    })
+}
+
+fn rand_augment(config: Config<'_>) -> Result<Described> {
+    Described::plain(RandAugment {
+        count: config.integer("num_ops")?,
+        factor: bounds(config, "factor", from_zero)?,
+        values: values(config)?,
+        interpolation: config.interpolation()?,
+    })
+}
+
+fn aug_mix(config: Config<'_>) -> Result<Described> {
+    Described::plain(AugMix {
+        chains: config.integer("num_chains")?,
+        depth: config.integer("chain_depth")?,
+        factor: bounds(config, "factor", from_zero)?,
+        alpha: config.float("alpha")?,
+        all: config.flag("all_ops"),
+        values: values(config)?,
+        interpolation: config.interpolation()?,
     })
 }
 

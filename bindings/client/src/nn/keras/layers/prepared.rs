@@ -54,15 +54,16 @@ fn category_encoding(config: Config<'_>) -> Result<Described> {
 
 fn discretization(config: Config<'_>) -> Result<Described> {
     Described::plain(Discretization {
-        boundaries: numbers(config, "bin_boundaries")?
+        boundaries: config
+            .numbers("bin_boundaries")?
             .ok_or_else(|| Error::argument("it has no boundaries: it was not adapted"))?,
         encoding: encoding(config)?,
     })
 }
 
 fn normalization(config: Config<'_>) -> Result<Described> {
-    let mean = numbers(config, "mean")?;
-    let variance = numbers(config, "variance")?;
+    let mean = config.numbers("mean")?;
+    let variance = config.numbers("variance")?;
     let measured = mean
         .zip(variance)
         .map(|(mean, variance)| Measured { mean, variance });
@@ -92,25 +93,4 @@ pub fn draws(config: Config<'_>) -> Result<Vec<Option<i32>>> {
     shape
         .and_then(|shape| shape.iter().map(one).collect())
         .ok_or_else(|| Error::argument("'noise_shape' is not a list of sizes"))
-}
-
-/// A number, or those of nested lists, if there are some.
-fn numbers(config: Config<'_>, key: &str) -> Result<Option<Vec<f32>>> {
-    fn add(json: &Json, to: &mut Vec<f32>) -> Option<()> {
-        match json {
-            Json::List(list) => list.iter().try_for_each(|one| add(one, to)),
-            one => {
-                to.push(one.number()? as f32);
-                Some(())
-            }
-        }
-    }
-    let Some(json) = config.0.get(key) else {
-        return Ok(None);
-    };
-    let mut numbers = Vec::new();
-    match add(json, &mut numbers) {
-        Some(()) => Ok(Some(numbers)),
-        None => Err(Error::argument(format!("'{key}' is not numbers"))),
-    }
 }

@@ -2,13 +2,14 @@
 
 use tfp_core::Result;
 
-use super::range::{VALUES, rescaled};
+use super::hue::{changed_hue, changed_saturation, check_rgb};
+use super::range::{VALUES, check_valued, valued};
 use super::{augment, check_bounds, clip, pair, per_sample};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
-use crate::nn::layer::{Built, Layer, Pass, wrong_input};
+use crate::nn::layer::{Built, Layer, Pass};
 use crate::ops;
 
 /// The factors that so much less and so much more are.
@@ -68,15 +69,12 @@ impl RandomContrast {
 
 impl Layer for RandomContrast {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        Ok(KerasLayer::new("RandomContrast")
-            .set("factor", pair(self.factor))
-            .set("value_range", pair(self.values)))
+        Ok(valued("RandomContrast", self.factor, self.values))
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Self { factor, values } = *self;
-        check_bounds("RandomContrast", "the contrast", away_from_one(factor))?;
-        check_bounds("RandomContrast", "values", values)?;
+        check_valued("RandomContrast", away_from_one(factor), values)?;
         let seed = weights.next_seed();
         augment("RandomContrast", input, move |pass, x| {
             changed_contrast(pass, x, seed, factor, values)
@@ -107,27 +105,16 @@ impl RandomBrightness {
 
 impl Layer for RandomBrightness {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        Ok(KerasLayer::new("RandomBrightness")
-            .set("factor", pair(self.factor))
-            .set("value_range", pair(self.values)))
+        Ok(valued("RandomBrightness", self.factor, self.values))
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Self { factor, values } = *self;
-        check_bounds("RandomBrightness", "the factor", factor)?;
-        check_bounds("RandomBrightness", "values", values)?;
+        check_valued("RandomBrightness", factor, values)?;
         let seed = weights.next_seed();
         augment("RandomBrightness", input, move |pass, x| {
             changed_brightness(pass, x, seed, factor, values)
         })
-    }
-}
-
-/// Refuses images that are not of red, green and blue.
-fn check_rgb(layer: &str, input: &[i64]) -> Result<()> {
-    match input {
-        [_, _, 3] => Ok(()),
-        _ => Err(wrong_input(layer, "rows, columns and 3 colors", input)),
     }
 }
 
@@ -142,137 +129,6 @@ fn gray(cx: &AnyContext, x: &AnyValue) -> Result<AnyValue> {
         [3],
         options,
     )
-}
-
-/// Hue, saturation and value, each (batch, rows, columns, 1).
-fn hsv(cx: &AnyContext, x: AnyValue) -> Result<[AnyValue; 3]> {
-    let parts = ops::split(cx, 3, ops::rgb_to_hsv(cx, x)?, 3)?;
-    <[AnyValue; 3]>::try_from(parts).map_err(|_| wrong_input("HSV", "3 colors", &[]))
-}
-
-fn rgb(cx: &AnyContext, parts: [&AnyValue; 3]) -> Result<AnyValue> {
-    ops::hsv_to_rgb(cx, ops::concat_v2(cx, parts, 3)?)
-}
-
-fn changed_hue(
-    pass: &Pass<'_>,
-    x: &AnyValue,
-    seeds: [u32; 2],
-    factor: (f32, f32),
-    values: (f32, f32),
-) -> Result<AnyValue> {
-    let cx = pass.context();
-    let side = per_sample(pass, x, &[1, 1, 1], seeds[0], (0.0, 1.0))?;
-    let is_less = ops::greater(cx, side, 0.5)?;
-    let draw = per_sample(pass, x, &[1, 1, 1], seeds[1], factor)?;
-    let more = ops::mul(cx, draw, 0.5)?;
-    let more = ops::select_v2(cx, is_less, ops::neg(cx, &more)?, &more)?;
-    let unit = (0.0, 1.0);
-    let [hue, saturation, value] = hsv(cx, rescaled(cx, x.clone(), values, unit)?)?;
-    let hue = ops::add_v2(cx, hue, more)?;
-    let is_above = ops::greater(cx, &hue, 1.0)?;
-    let hue = ops::select_v2(cx, is_above, ops::sub(cx, &hue, 1.0)?, &hue)?;
-    let is_below = ops::less(cx, &hue, 0.0)?;
-    let hue = ops::select_v2(cx, is_below, ops::add_v2(cx, &hue, 1.0)?, &hue)?;
-    let y = rgb(cx, [&hue, &saturation, &value])?;
-    rescaled(cx, clip(cx, y, unit)?, unit, values)
-}
-
-fn changed_saturation(
-    pass: &Pass<'_>,
-    x: &AnyValue,
-    seed: u32,
-    factor: (f32, f32),
-    values: (f32, f32),
-) -> Result<AnyValue> {
-    let cx = pass.context();
-    let factor = per_sample(pass, x, &[1, 1, 1], seed, factor)?;
-    // Keras' smallest number keeps it finite.
-    let rest = ops::add_v2(cx, ops::sub(cx, 1.0, &factor)?, 1e-7)?;
-    let factor = ops::div(cx, factor, rest)?;
-    let [hue, saturation, value] = hsv(cx, x.clone())?;
-    let saturation = clip(cx, ops::mul(cx, saturation, factor)?, values)?;
-    rgb(cx, [&hue, &saturation, &value])
-}
-
-/// Turns the hue of each sample while training, in either direction.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RandomHue {
-    /// From 0, which changes nothing, to 1, which is half of the circle.
-    pub factor: (f32, f32),
-    /// The smallest and the largest value.
-    pub values: (f32, f32),
-}
-
-impl RandomHue {
-    /// From 0 to this factor. Values are from 0 to 255.
-    #[must_use]
-    pub fn new(factor: f32) -> Self {
-        Self {
-            factor: (0.0, factor),
-            values: VALUES,
-        }
-    }
-}
-
-impl Layer for RandomHue {
-    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        Ok(KerasLayer::new("RandomHue")
-            .set("factor", pair(self.factor))
-            .set("value_range", pair(self.values)))
-    }
-
-    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let Self { factor, values } = *self;
-        check_rgb("RandomHue", input)?;
-        check_bounds("RandomHue", "the factor", factor)?;
-        check_bounds("RandomHue", "values", values)?;
-        let seeds = [weights.next_seed(), weights.next_seed()];
-        augment("RandomHue", input, move |pass, x| {
-            changed_hue(pass, x, seeds, factor, values)
-        })
-    }
-}
-
-/// Makes the colors of each sample weaker or stronger while training.
-///
-/// As in Keras 3.15, saturation is computed of the values as they are, and kept in their range.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RandomSaturation {
-    /// From 0, which is gray, by 0.5, which changes nothing, to 1, which is as strong as can be.
-    pub factor: (f32, f32),
-    /// The smallest and the largest value.
-    pub values: (f32, f32),
-}
-
-impl RandomSaturation {
-    /// From minus this factor to this factor, as Keras has it. Values are from 0 to 255.
-    #[must_use]
-    pub fn new(factor: f32) -> Self {
-        Self {
-            factor: (-factor, factor),
-            values: VALUES,
-        }
-    }
-}
-
-impl Layer for RandomSaturation {
-    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        Ok(KerasLayer::new("RandomSaturation")
-            .set("factor", pair(self.factor))
-            .set("value_range", pair(self.values)))
-    }
-
-    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let Self { factor, values } = *self;
-        check_rgb("RandomSaturation", input)?;
-        check_bounds("RandomSaturation", "the factor", factor)?;
-        check_bounds("RandomSaturation", "values", values)?;
-        let seed = weights.next_seed();
-        augment("RandomSaturation", input, move |pass, x| {
-            changed_saturation(pass, x, seed, factor, values)
-        })
-    }
 }
 
 /// Makes some samples gray while training.
@@ -329,16 +185,13 @@ impl RandomColorDegeneration {
 
 impl Layer for RandomColorDegeneration {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        Ok(KerasLayer::new("RandomColorDegeneration")
-            .set("factor", pair(self.factor))
-            .set("value_range", pair(self.values)))
+        Ok(valued("RandomColorDegeneration", self.factor, self.values))
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Self { factor, values } = *self;
         check_rgb("RandomColorDegeneration", input)?;
-        check_bounds("RandomColorDegeneration", "the factor", factor)?;
-        check_bounds("RandomColorDegeneration", "values", values)?;
+        check_valued("RandomColorDegeneration", factor, values)?;
         let seed = weights.next_seed();
         augment("RandomColorDegeneration", input, move |pass, x| {
             let cx = pass.context();

@@ -2,19 +2,24 @@
 
 use tfp_core::{Context, Error, Result, Tensor};
 
-use super::geometry::Sizes;
-use super::range::{VALUES, applies, list};
-use super::{augment, between, check_bounds, check_image, clip, floats, pair, per_sample};
+use super::range::{VALUES, applies, check_valued, rectangle, valued};
+use super::transform::Sizes;
+use super::{augment, between, check_bounds, check_image, clip, pair, per_sample};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
-use crate::nn::layer::described::KerasLayer;
+use crate::nn::layer::described::{KerasLayer, numbers};
 use crate::nn::layer::noise::normal;
-use crate::nn::layer::{Built, Layer, Pass, channels};
+use crate::nn::layer::{Built, Layer, channels};
 use crate::ops;
 
 /// The weighted mean of each pixel's neighbours: `kernel` is (rows, columns, 1, 1).
-fn filtered(cx: &AnyContext, x: &AnyValue, kernel: AnyValue, channels: i64) -> Result<AnyValue> {
+pub(super) fn filtered(
+    cx: &AnyContext,
+    x: &AnyValue,
+    kernel: AnyValue,
+    channels: i64,
+) -> Result<AnyValue> {
     let kernel = ops::tile(cx, kernel, [1, 1, channels as i32, 1])?;
     let options = ops::DepthwiseConv2dNativeOptions::default();
     ops::depthwise_conv2d_native(cx, x, kernel, &[1, 1, 1, 1], ops::Padding::Same, options)
@@ -42,15 +47,12 @@ impl RandomSharpness {
 
 impl Layer for RandomSharpness {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        Ok(KerasLayer::new("RandomSharpness")
-            .set("factor", pair(self.factor))
-            .set("value_range", pair(self.values)))
+        Ok(valued("RandomSharpness", self.factor, self.values))
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Self { factor, values } = *self;
-        check_bounds("RandomSharpness", "the factor", factor)?;
-        check_bounds("RandomSharpness", "values", values)?;
+        check_valued("RandomSharpness", factor, values)?;
         let channels = channels("RandomSharpness", input)?;
         let seed = weights.next_seed();
         augment("RandomSharpness", input, move |pass, x| {
@@ -94,10 +96,8 @@ impl RandomGaussianBlur {
     }
 }
 
-/// The weights of a window in one dimension.
-fn gaussian(cx: &AnyContext, size: i64, sigma: &AnyValue) -> Result<AnyValue> {
-    let middle = (size - 1) as f32 / 2.0;
-    let places: Vec<f32> = (0..size).map(|at| at as f32 - middle).collect();
+/// The weights of places around the middle of a window, in one dimension.
+pub(super) fn gaussian(cx: &AnyContext, places: AnyValue, sigma: &AnyValue) -> Result<AnyValue> {
     let square = ops::square(cx, ops::div(cx, places, sigma)?)?;
     let weights = ops::exp(cx, ops::mul(cx, square, -0.5)?)?;
     let sum = ops::sum(cx, &weights, [0], ops::SumOptions::default())?;
@@ -106,11 +106,9 @@ fn gaussian(cx: &AnyContext, size: i64, sigma: &AnyValue) -> Result<AnyValue> {
 
 impl Layer for RandomGaussianBlur {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        Ok(KerasLayer::new("RandomGaussianBlur")
-            .set("factor", pair(self.factor))
+        Ok(valued("RandomGaussianBlur", self.factor, self.values)
             .set("kernel_size", vec![self.size.0, self.size.1])
-            .set("sigma", pair(self.sigma))
-            .set("value_range", pair(self.values)))
+            .set("sigma", pair(self.sigma)))
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
@@ -118,13 +116,8 @@ impl Layer for RandomGaussianBlur {
         const MOST: i64 = 1 << 12;
         let layer = *self;
         let (first, second) = layer.size;
-        for (what, bounds) in [
-            ("the factor", layer.factor),
-            ("sigma", layer.sigma),
-            ("values", layer.values),
-        ] {
-            check_bounds("RandomGaussianBlur", what, bounds)?;
-        }
+        check_valued("RandomGaussianBlur", layer.factor, layer.values)?;
+        check_bounds("RandomGaussianBlur", "sigma", layer.sigma)?;
         if [first, second]
             .iter()
             .any(|one| !(1..MOST).contains(one) || one % 2 == 0)
@@ -142,8 +135,13 @@ impl Layer for RandomGaussianBlur {
             let sigma = between(pass, x, two, seed, layer.sigma)?;
             // A deviation of zero divides nothing.
             let sigma = ops::add_v2(cx, sigma, 1e-6)?;
-            let one = gaussian(cx, first, &ops::slice(cx, &sigma, [0], [1])?)?;
-            let other = gaussian(cx, second, &ops::slice(cx, &sigma, [1], [1])?)?;
+            let line = |size: i64, at: i32| -> Result<AnyValue> {
+                let middle = (size - 1) as f32 / 2.0;
+                let places: Vec<f32> = (0..size).map(|at| at as f32 - middle).collect();
+                let places = cx.constant(&Tensor::from_vec(places, &[size])?)?;
+                gaussian(cx, places, &ops::slice(cx, &sigma, [at], [1])?)
+            };
+            let (one, other) = (line(first, 0)?, line(second, 1)?);
             let kernel = ops::mul(cx, ops::expand_dims(cx, other, 1)?, one)?;
             // As in Keras, which doesn't turn a window whose sides differ.
             let kernel = ops::reshape(cx, kernel, [first as i32, second as i32, 1, 1])?;
@@ -184,49 +182,20 @@ impl RandomErasing {
     }
 }
 
-/// Which places along an axis are between random ones, (batch, size): true for those to erase.
-fn erased(
-    pass: &Pass<'_>,
-    x: &AnyValue,
-    size: &AnyValue,
-    seeds: [u32; 2],
-    scale: (f32, f32),
-) -> Result<AnyValue> {
-    let cx = pass.context();
-    let places = floats(cx, &ops::range(cx, 0, size, 1)?)?;
-    let size = floats(cx, size)?;
-    let part = ops::sqrt(cx, per_sample(pass, x, &[1], seeds[0], scale)?)?;
-    let length = ops::mul(cx, part, &size)?;
-    let free = ops::sub(cx, size, &length)?;
-    let draw = per_sample(pass, x, &[1], seeds[1], (0.0, 1.0))?;
-    let begin = ops::mul(cx, draw, free)?;
-    let end = ops::add_v2(cx, &begin, length)?;
-    let is_after = ops::greater_equal(cx, &places, begin)?;
-    ops::logical_and(cx, is_after, ops::less(cx, places, end)?)
-}
-
 impl Layer for RandomErasing {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        let layer = KerasLayer::new("RandomErasing")
-            .set("factor", pair(self.factor))
-            .set("scale", pair(self.scale))
-            .set("value_range", pair(self.values));
-        Ok(match self.fill.as_deref() {
+        let layer = valued("RandomErasing", self.factor, self.values);
+        let layer = layer.set("scale", pair(self.scale));
+        Ok(match &self.fill {
             None => layer,
-            Some(&[one]) => layer.set("fill_value", one),
-            Some(several) => layer.set("fill_value", list(several)),
+            Some(fill) => layer.set("fill_value", numbers(fill)),
         })
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let layer = self.clone();
-        for (what, bounds) in [
-            ("the factor", layer.factor),
-            ("the scale", layer.scale),
-            ("values", layer.values),
-        ] {
-            check_bounds("RandomErasing", what, bounds)?;
-        }
+        check_valued("RandomErasing", layer.factor, layer.values)?;
+        check_bounds("RandomErasing", "the scale", layer.scale)?;
         check_image("RandomErasing", input)?;
         let count = layer.fill.as_ref().map_or(1, Vec::len);
         if count != 1 && count as i64 != input[2] {
@@ -243,12 +212,11 @@ impl Layer for RandomErasing {
         augment("RandomErasing", input, move |pass, x| {
             let cx = pass.context();
             let sizes = Sizes::of(cx, x, &shape)?;
-            let across = erased(pass, x, &sizes.columns, across, layer.scale)?;
-            let down = erased(pass, x, &sizes.rows, down, layer.scale)?;
-            // (batch, rows, 1, 1) and (batch, 1, columns, 1)
-            let down = ops::expand_dims(cx, ops::expand_dims(cx, down, 2)?, 3)?;
-            let across = ops::expand_dims(cx, ops::expand_dims(cx, across, 1)?, 3)?;
-            let is_inside = ops::logical_and(cx, down, across)?;
+            let part = |seed: u32| -> Result<AnyValue> {
+                ops::sqrt(cx, per_sample(pass, x, &[1], seed, layer.scale)?)
+            };
+            let parts = [part(down[0])?, part(across[0])?];
+            let is_inside = rectangle(pass, x, &sizes, parts, [down[1], across[1]])?;
             let fill = match &layer.fill {
                 Some(fill) => cx.constant(&Tensor::from_slice(fill, &[fill.len() as i64])?)?,
                 None => ops::mul(cx, normal(pass, x, noise)?, layer.values.1)?,

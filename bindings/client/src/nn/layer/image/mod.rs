@@ -4,13 +4,19 @@
 //! The numbers are those of Keras 3: what is drawn from one number alone gives Keras' result. Each
 //! sample has draws of its own, and each step has others.
 
+mod augment;
+mod clahe;
 mod color;
+mod elastic;
 mod filter;
 mod geometry;
+mod hue;
+mod mix;
 mod perspective;
 mod range;
 mod resize;
 mod tone;
+mod transform;
 
 use tfp_core::{Context, DataType, Element, Error, Result, Tensor};
 
@@ -21,17 +27,22 @@ use crate::context::value::AnyValue;
 use crate::formats::json::Json;
 use crate::ops;
 
+pub use self::augment::{AugMix, RandAugment};
+pub use self::clahe::Clahe;
 pub use self::color::{
     RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomGrayscale,
-    RandomHue, RandomSaturation,
 };
+pub use self::elastic::RandomElasticTransform;
 pub use self::filter::{RandomErasing, RandomGaussianBlur, RandomSharpness};
 pub use self::geometry::{
-    Fill, Flip, RandomFlip, RandomRotation, RandomShear, RandomTranslation, RandomZoom,
+    Flip, RandomFlip, RandomRotation, RandomShear, RandomTranslation, RandomZoom,
 };
+pub use self::hue::{RandomHue, RandomSaturation};
+pub use self::mix::{CutMix, MixUp};
 pub use self::perspective::RandomPerspective;
 pub use self::resize::{AspectRatio, CenterCrop, RandomCrop, ResizeMethod, Resizing};
 pub use self::tone::{AutoContrast, Equalization, RandomInvert, RandomPosterization, Solarization};
+pub use self::transform::Fill;
 
 /// Refuses what is not one image per sample.
 fn check_image(layer: &str, input: &[i64]) -> Result<()> {

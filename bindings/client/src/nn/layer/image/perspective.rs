@@ -2,8 +2,8 @@
 
 use tfp_core::{Error, Result};
 
-use super::geometry::{Fill, Sizes, transformed};
 use super::range::applies;
+use super::transform::{Fill, Sizes, transformed};
 use super::{augment, check_bounds, interpolation_name, pair, per_sample};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;

@@ -2,7 +2,7 @@
 
 use tfp_core::{Context, DataType, Error, Result, Tensor};
 
-use super::range::{VALUES, applies, rescaled};
+use super::range::{VALUES, applies, check_valued, rescaled, valued};
 use super::{augment, cast, check_bounds, check_image, clip, floats, pair, per_sample};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -33,15 +33,12 @@ impl RandomInvert {
 
 impl Layer for RandomInvert {
     fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
-        Ok(KerasLayer::new("RandomInvert")
-            .set("factor", pair(self.factor))
-            .set("value_range", pair(self.values)))
+        Ok(valued("RandomInvert", self.factor, self.values))
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Self { factor, values } = *self;
-        check_bounds("RandomInvert", "the factor", factor)?;
-        check_bounds("RandomInvert", "values", values)?;
+        check_valued("RandomInvert", factor, values)?;
         let seeds = [weights.next_seed(), weights.next_seed()];
         augment("RandomInvert", input, move |pass, x| {
             let cx = pass.context();
