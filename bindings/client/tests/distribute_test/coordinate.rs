@@ -48,7 +48,7 @@ impl Line {
             let step = GraphFunction::trace(servers.context(), "step", &arguments, |cx, args| {
                 let loss = line.loss(cx, &args[0], &args[1])?;
                 let handles = [line.slope.handle().clone(), line.offset.handle().clone()];
-                let found = gradients(cx, &[loss.clone()], &handles)?;
+                let found = gradients(cx, std::slice::from_ref(&loss), &handles)?;
                 line.change(cx, &found)?;
                 Ok(vec![loss])
             })?;
