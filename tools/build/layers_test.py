@@ -97,8 +97,7 @@ CLIENT: Table = {
         "distribute/cluster distribute/config distribute/meeting distribute/packs context"
     ),
     "distribute": (
-        "distribute/cluster distribute/config distribute/meeting distribute/packs"
-        " distribute/workers nn/optimizer"
+        "distribute/cluster distribute/config distribute/meeting distribute/workers nn/optimizer"
         " nn/training variable"
     ),
     "saved_model": "checkpoint context files function gradient/registry table variable",
