@@ -92,7 +92,10 @@ CLIENT: Table = {
     "distribute/cluster": "",
     "distribute/config": "distribute/cluster formats",
     "distribute/meeting": "distribute/cluster distribute/config",
-    "distribute/workers": "distribute/cluster distribute/config distribute/meeting",
+    "distribute/packs": "",
+    "distribute/workers": (
+        "distribute/cluster distribute/config distribute/meeting distribute/packs context"
+    ),
     "distribute": (
         "distribute/cluster distribute/config distribute/meeting distribute/workers nn/optimizer"
         " nn/training variable"
@@ -117,7 +120,8 @@ CLIENT: Table = {
     ),
     "nn/optimizer": "context formats nn/initializer nn/loss variable",
     "nn/training": (
-        "distribute/workers checkpoint context files function gradient/of_graph nn/criterion"
+        "distribute/packs distribute/workers checkpoint context files function"
+        " gradient/of_graph nn/criterion"
         " nn/layer nn/loss nn/metric nn/optimizer room saved_model variable"
     ),
     "nn/dataset": "data nn/training",

@@ -15,10 +15,10 @@ use tfp::{
 
 use super::{need_config, noise, options, say};
 
-const ROUNDS: i64 = 6;
+const ROUNDS: i64 = 10;
 /// Items of a round: each is a step, by many messages or by few.
-const ITEMS: i64 = 20;
-const TRACED_ITEMS: i64 = 60;
+const ITEMS: i64 = 5;
+const TRACED_ITEMS: i64 = 40;
 /// Samples of an item.
 const SAMPLES: usize = 8;
 
@@ -48,7 +48,7 @@ impl Line {
             let step = GraphFunction::trace(servers.context(), "step", &arguments, |cx, args| {
                 let loss = line.loss(cx, &args[0], &args[1])?;
                 let handles = [line.slope.handle().clone(), line.offset.handle().clone()];
-                let found = gradients(cx, &[loss.clone()], &handles)?;
+                let found = gradients(cx, std::slice::from_ref(&loss), &handles)?;
                 line.change(cx, &found)?;
                 Ok(vec![loss])
             })?;
@@ -68,7 +68,7 @@ impl Line {
     fn change<C: Mode>(&self, cx: &C, found: &[Option<C::Value>]) -> Result<()> {
         for (variable, gradient) in [&self.slope, &self.offset].into_iter().zip(found) {
             let gradient = gradient.as_ref().expect("the loss depends on both");
-            variable.assign_sub(cx, ops::mul(cx, gradient, 0.1_f32)?)?;
+            variable.assign_sub(cx, ops::mul(cx, gradient, 0.3_f32)?)?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ mod plan;
 mod progress;
 mod rates;
 mod saving;
+mod stepped;
 mod tensorboard;
 mod together;
 mod traced;

@@ -3,8 +3,8 @@
 use tfp_core::{Context, DataType, Error, Result, Shape, Tensor};
 
 use super::job::{Given, loss_of};
+use super::stepped::{Stepped, batch_arguments, split_batch};
 use super::together::Together;
-use super::traced::{Stepped, batch_arguments, split_batch};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::distribute::{MultiWorker, Packs};
