@@ -76,7 +76,7 @@ def _pipeline(net: Network, x: str, **options: Any) -> str:
     flat = net("Reshape", x, net.ints(-1))
     if options.pop("lower", True):
         stops = options.pop("stopwords", None)
-        attrs = {"stopwords": stops, "is_case_sensitive": 0} if stops else {}
+        attrs: dict[str, Any] = {"stopwords": stops, "is_case_sensitive": 0} if stops else {}
         flat = net("StringNormalizer", flat, case_change_action="LOWER", locale="C.UTF-8", **attrs)
     given: dict[str, Any] = {"mark": 0, "mincharnum": 1, "pad_value": "#", "tokenexp": expression}
     words = net("com.microsoft.Tokenizer", flat, **given)

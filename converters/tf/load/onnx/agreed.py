@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
+from converters.tf.ir.expressions import is_open
 from converters.tf.load.onnx.context import Context, Handler, Result
 from converters.tf.load.onnx.stated import Fixed
 from converters.tf.load.onnx.values import Known, Tensor, shape_of
@@ -41,9 +42,10 @@ def sizes_of(ctx: Context, index: int) -> Fixed:
         Refused: One is open.
     """
     shape = shape_of(ctx.value(index))
-    if not all(type(dim) is int for dim in shape):
+    found = tuple(int(dim) for dim in shape if isinstance(dim, int) and not is_open(dim))
+    if len(found) < len(shape):
         raise Refused(f"operand {index} is open, and another one decides sizes")
-    return tuple(int(dim) for dim in shape)  # type: ignore[arg-type]
+    return found
 
 
 def wanted(ctx: Context, index: int, result: int = 0) -> Fixed:

@@ -161,7 +161,8 @@ def _weights(ctx: Context, at: Any, own: int, size: int, scale: Any, mode: str) 
     widest = max(1.0, own / size) if antialias else 1.0
     most = math.ceil(reach * widest)
     low = tf.floor(at)
-    matrix, total = None, None
+    matrix: Any = None
+    total: Any = None
     for tap in range(1 - most, most + 1):
         place = low + float(tap)
         distance = tf.abs(at - place) / wide
@@ -174,7 +175,6 @@ def _weights(ctx: Context, at: Any, own: int, size: int, scale: Any, mode: str) 
         matrix = part if matrix is None else matrix + part
         total = weight if total is None else total + weight
     if outside or antialias:
-        assert total is not None
         matrix = matrix / total[:, None]
     return tf.cast(matrix, tf.float32)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converters.tf.ir import Automaton
+from converters.tf.ir import Array, Automaton
 from converters.tf.lower.graph import Unsupported
 from converters.tf.lower.ops.text.expressions import (
     SURROGATES,
@@ -179,17 +179,18 @@ def _closed(parts: _Parts, kept: frozenset[int], before: int, after: int) -> set
     return found
 
 
-def _classes(parts: _Parts) -> tuple[np.ndarray, Sequence[int]]:
+def _classes(parts: _Parts) -> tuple[Array, Sequence[int]]:
     """Returns the class of each byte, and a byte of each: all of a class lead to the same."""
     starts = {0, *(byte for byte in range(1, 256) if (byte in _WORD) != (byte - 1 in _WORD))}
     for steps in parts.steps:
         for low, high, _ in steps:
             starts |= {low, high + 1}
     firsts = sorted(start for start in starts if start < 256)
-    return np.searchsorted(firsts, np.arange(256), "right") - 1, firsts
+    classes: Array = np.searchsorted(firsts, np.arange(256), "right") - 1
+    return classes, firsts
 
 
-def _arranged(classes: np.ndarray, table: np.ndarray, ends: np.ndarray) -> Automaton:
+def _arranged(classes: Array, table: Array, ends: Array) -> Automaton:
     """Returns an automaton with few states and classes, those that match last."""
     groups = _merged(table, ends)
     # A state of each group, the first one's first among those that are alike.
@@ -209,13 +210,12 @@ def _arranged(classes: np.ndarray, table: np.ndarray, ends: np.ndarray) -> Autom
     )
 
 
-def _merged(table: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _merged(table: Array, ends: Array) -> Array:
     """Returns the group of each state: states of one lead to the same groups."""
-    groups = ends.astype(np.int64)
+    groups: Array = ends.astype(np.int64)
     while True:
         rows = np.concatenate([groups[:, None], groups[table]], axis=1)
-        _, found = np.unique(rows, axis=0, return_inverse=True)
-        found = found.ravel()
+        found: Array = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
         if found.max() == groups.max():
             return found
         groups = found

@@ -6,7 +6,7 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from converters.tf.lower.graph import Unsupported
 
@@ -110,6 +110,10 @@ def _others(ranges: Sequence[tuple[int, int]]) -> Ranges:
     return _sorted([*found, *([(start, LAST)] if start <= LAST else [])])
 
 
+def _of(character: int) -> Ranges:
+    return ((character, character),)
+
+
 class _Parser:
     """Reads an expression from the left."""
 
@@ -128,7 +132,7 @@ class _Parser:
             self._refuse("a bracket that nothing opens")
         return found
 
-    def _refuse(self, what: str) -> None:
+    def _refuse(self, what: str) -> NoReturn:
         raise Unsupported(f"the regular expression {self._pattern!r}: {what}")
 
     def _peek(self) -> str:
@@ -198,7 +202,7 @@ class _Parser:
         if character in "*+?":
             self._refuse("nothing is repeated")
         if character != "\\":
-            return One(((ord(character),) * 2,))
+            return One(_of(ord(character)))
         letter = self._next()
         if letter in _PLACES:
             return _PLACES[letter]
@@ -222,13 +226,12 @@ class _Parser:
             found = _SETS[letter.lower()]
             return found if letter.islower() else _others(found)
         if letter in _CONTROL:
-            return ((_CONTROL[letter],) * 2,)
+            return _of(_CONTROL[letter])
         if letter == "x":
-            digits = self._digits()
-            return ((digits, digits),)
+            return _of(self._digits())
         if letter.isalnum() or ord(letter) >= 128:
             self._refuse(f"\\{letter}")
-        return ((ord(letter),) * 2,)
+        return _of(ord(letter))
 
     def _digits(self) -> int:
         """Returns the character of a hexadecimal number."""
@@ -270,7 +273,7 @@ class _Parser:
 
     def _member(self) -> Ranges:
         character = self._next()
-        return self._escaped(self._next()) if character == "\\" else ((ord(character),) * 2,)
+        return self._escaped(self._next()) if character == "\\" else _of(ord(character))
 
     def _posix(self) -> Ranges:
         name, closed, _ = self._pattern[self._at :].partition(":]")
