@@ -4,9 +4,9 @@
 //! The numbers are those of Keras 3: what is drawn from one number alone gives Keras' result. Each
 //! sample has draws of its own, and each step has others.
 
-mod augment;
 mod clahe;
 mod color;
+mod drawn;
 mod elastic;
 mod filter;
 mod geometry;
@@ -27,11 +27,11 @@ use crate::context::value::AnyValue;
 use crate::formats::json::Json;
 use crate::ops;
 
-pub use self::augment::{AugMix, RandAugment};
 pub use self::clahe::Clahe;
 pub use self::color::{
     RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast, RandomGrayscale,
 };
+pub use self::drawn::{AugMix, RandAugment};
 pub use self::elastic::RandomElasticTransform;
 pub use self::filter::{RandomErasing, RandomGaussianBlur, RandomSharpness};
 pub use self::geometry::{
