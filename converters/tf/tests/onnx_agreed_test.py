@@ -277,13 +277,14 @@ _RESIZES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 def test_scales_of_a_call(name: str, tmp_path: Path) -> None:
     mode, attrs = _RESIZES[name]
     shape, full = (1, 2, 5, 4), [1, 2, 3, 7]
-    given = {"x": _data(*shape), "roi": None, "scales": np.array([1, 1, 0.6, 1.75], np.float32)}
+    x = _data(*shape)
+    given = {"x": x, "roi": None, "scales": np.array([1, 1, 0.6, 1.75], np.float32)}
     model = _model("Resize", given, [full], version=19, mode=mode, **attrs)
     graph = _converted(model, tmp_path)
     for last in (1.75, 1.9):
         scales = np.array([1, 1, 0.7, last], np.float32)
         _agree(model, graph, {**given, "scales": scales})
-    wrong = {"x": given["x"], "scales": np.array([1, 1, 0.5, 2], np.float32)}
+    wrong = {"x": x, "scales": np.array([1, 1, 0.5, 2], np.float32)}
     with pytest.raises(ValueError, match="an index is not below"):
         interpret(graph, wrong)
 
@@ -292,13 +293,14 @@ def test_scales_of_a_call(name: str, tmp_path: Path) -> None:
 def test_sizes_of_a_call(policy: str, tmp_path: Path) -> None:
     sizes = {"stretch": (7, 8), "not_larger": (6, 9), "not_smaller": (2, 6)}[policy]
     full = {"stretch": [7, 8], "not_larger": [6, 6], "not_smaller": [6, 6]}[policy]
-    given = {"x": _data(1, 1, 4, 4), "roi": None, "scales": None, "sizes": _ints(*sizes)}
+    x = _data(1, 1, 4, 4)
+    given = {"x": x, "roi": None, "scales": None, "sizes": _ints(*sizes)}
     attrs = {"keep_aspect_ratio_policy": policy, "axes": [2, 3], "mode": "cubic"}
     model = _model("Resize", given, [[1, 1, *full]], version=19, **attrs)
     graph = _converted(model, tmp_path)
     _agree(model, graph, given)
     with pytest.raises(ValueError, match="an index is not below"):
-        interpret(graph, {"x": given["x"], "sizes": _ints(5, 5)})
+        interpret(graph, {"x": x, "sizes": _ints(5, 5)})
 
 
 def test_a_size_inside_of_a_model(tmp_path: Path) -> None:
