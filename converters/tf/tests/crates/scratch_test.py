@@ -34,6 +34,7 @@ class Case:
         batch: Examples of the call.
         packed: Whether matrices of weights are packed beforehand.
         more: Elements beside the kernel's that the runtime takes.
+        widest: Whether only the widest vectors need as much as is planned.
         slack: How many times as much as the kernels ask for may be planned for one example, and
             the elements by which it may be more in any case.
     """
@@ -43,6 +44,7 @@ class Case:
     batch: int
     packed: bool = True
     more: int = 0
+    widest: bool = False
     slack: tuple[float, int] = (1.0, 0)
 
 
@@ -99,7 +101,7 @@ def masked_attention(draw: random.Random) -> Case:
     mask = weight(1, 1, queries, keys)
     node = ir.Node(ir.Attention(1.0), (q, k, v, mask), (value(heads, queries, width),))
     question = words("attention", 1, queries, keys, depth, width)
-    return Case(node, question, 1, more=queries * keys)
+    return Case(node, question, 1, more=queries * keys, widest=True)
 
 
 def attention_beside(draw: random.Random) -> Case:
@@ -107,7 +109,8 @@ def attention_beside(draw: random.Random) -> Case:
     batch = draw.choice([1, 2, 8])
     q, k, v = value(queries, heads, depth), value(keys, heads, depth), value(keys, heads, width)
     node = ir.Node(ir.Attention(1.0, beside=True), (q, k, v), (value(queries, heads, width),))
-    return Case(node, words("beside", batch, heads, queries, keys, depth, width), batch)
+    question = words("beside", batch, heads, queries, keys, depth, width)
+    return Case(node, question, batch, widest=True)
 
 
 @dataclass(frozen=True)
@@ -276,6 +279,11 @@ DRAWN: tuple[Callable[[random.Random], Case], ...] = (
 )
 
 
+def _has_avx512() -> bool:
+    flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
+    return flags >= {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
+
+
 def _asked(cases: Sequence[Case]) -> list[int]:
     """Returns the most that any level of this processor needs, for each case."""
     programs = [Path(os.environ[name]).resolve() for name in ("SCRATCH_LENS", "SCRATCH_LENS_BARE")]
@@ -302,12 +310,15 @@ def test_a_plan_has_what_the_kernels_ask_for(drawn: Callable[[random.Random], Ca
     draw = random.Random(20261125)
     cases = [drawn(draw) for _ in range(DRAWS)]
     wrong = []
+    narrow = not _has_avx512()
     for case, kernels in zip(cases, _asked(cases), strict=True):
         planned = case.node.op.scratch(case.node, case.packed) * case.batch
         asked = kernels + case.more
         times, beside = case.slack
         if planned < asked:
             wrong.append(f"{case.question}: planned {planned}, the kernel asks for {asked}")
+        elif case.widest and narrow:
+            continue
         elif case.batch == 1 and asked and planned > max(times * asked, asked + beside):
             wrong.append(f"{case.question}: planned {planned} for the {asked} that are needed")
     assert not wrong, f"{len(wrong)} of {DRAWS}:\n" + "\n".join(wrong[:20])
