@@ -74,6 +74,12 @@ def _inlined(model: Any, onnx: Any) -> Any:
         del node.attribute[:]
         model.functions.append(function)
     model.opset_import.append(onnx.helper.make_opsetid(_ASIDE, 1))
+    # To convert a function from another operator set, the inliner needs the types of constants, too.
+    graph = model.graph
+    known = {value.name for value in (*graph.value_info, *graph.input, *graph.output)}
+    graph.value_info.extend(
+        onnx.helper.make_value_info(name, kind) for name, kind in types.items() if name not in known
+    )
     found = onnx.inliner.inline_local_functions(model, convert_version=True)
     kept = [o for o in found.opset_import if o.domain != _ASIDE]
     del found.opset_import[:]
