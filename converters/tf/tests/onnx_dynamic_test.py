@@ -18,7 +18,7 @@ from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import few, inputs_for
-from converters.tf.tests.onnx_graphs import MICROSOFT, Dims, Network, saved
+from converters.tf.tests.onnx_graphs import MICROSOFT, Dims, Network, exact_sums, saved
 
 _DYNAMIC = (ir.DynamicConv, ir.DynamicDense)
 
@@ -84,6 +84,7 @@ def test_products_of_given_levels(
     _agree(model, tmp_path_factory.mktemp("m"), 1, (1, 3))
 
 
+@exact_sums
 @few
 @given(weights=_KINDS, channels=st.sampled_from([(1, 4), (3, 17), (20, 33)]),
        taps=st.sampled_from([(1, 1), (3, 3), (2, 5), (3,)]), stride=st.integers(1, 2),
@@ -123,6 +124,7 @@ def test_convolutions(
     _agree(model, tmp_path_factory.mktemp("m"), 1, (1,) if dynamic else (1, 3))
 
 
+@exact_sums
 @few
 @given(sizes=st.sampled_from([(4, 1), (40, 17), (300, 16)]), lead=st.sampled_from([[], [3]]),
        many=st.booleans(), biased=st.booleans())  # fmt: skip

@@ -22,7 +22,16 @@ from onnxruntime.quantization import (
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.onnx import quantized
 from converters.tf.tests.checks import few
-from converters.tf.tests.onnx_graphs import MICROSOFT, Body, Dims, Network, agree, checked, saved
+from converters.tf.tests.onnx_graphs import (
+    MICROSOFT,
+    Body,
+    Dims,
+    Network,
+    agree,
+    checked,
+    exact_sums,
+    saved,
+)
 from tools.codegen.conversion import UnsupportedError
 
 IMAGE: Dims = ["N", 4, 7, 6]
@@ -69,6 +78,7 @@ def _scales(net: Network, count: int) -> str:
 _KINDS = st.sampled_from([("uint8", 121), ("uint8", 0), ("int8", -7), ("int8", 0)])
 
 
+@exact_sums
 @few
 @given(kind=_KINDS, many=st.booleans(), group=st.sampled_from([1, 2, 4]), biased=st.booleans(),
        stride=st.integers(1, 2), pads=st.tuples(*[st.integers(0, 2)] * 4))  # fmt: skip
@@ -257,6 +267,7 @@ def _network() -> Any:
     return net.model({"x": ["N", 3, 8, 8]}, [x])
 
 
+@exact_sums
 @pytest.mark.parametrize("form", list(QuantFormat))
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
@@ -278,6 +289,7 @@ def test_what_the_quantizer_writes_for_ranges_of_calls(tmp_path: Path, per_chann
     agree(onnx.load(target), tmp_path, batches=(1,))
 
 
+@exact_sums
 def test_every_operator_was_tested() -> None:
     """Comes last."""
     assert quantized.OPS.keys() - tested == {f"{MICROSOFT}QLinearAveragePool"}

@@ -25,7 +25,7 @@ from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import few, inputs_for
-from converters.tf.tests.onnx_graphs import MICROSOFT, Dims, Network, saved
+from converters.tf.tests.onnx_graphs import MICROSOFT, Dims, Network, exact_sums, saved
 
 _WHOLE = (ir.QuantizedConv, ir.QuantizedDepthwise)
 
@@ -110,6 +110,7 @@ _SIZES = st.sampled_from([(1, 4), (3, 17), (16, 16), (20, 33)])
 _PADS = st.tuples(*[st.integers(0, 2)] * 4)
 
 
+@exact_sums
 @few
 @given(kind=_KINDS, sizes=_SIZES, many=st.booleans(), biased=st.booleans(), pads=_PADS,
        taps=st.sampled_from([(1, 1), (3, 3), (2, 5)]), stride=st.integers(1, 2),
@@ -177,6 +178,7 @@ def test_products(
     _agree(model, tmp_path_factory.mktemp("m"), len(results))
 
 
+@exact_sums
 def test_a_layer_in_a_branch_computes_in_float32(tmp_path: Path) -> None:
     net = _Net(_Kind("uint8", 121, "int8", 0))
     scale, zero = net.number(0.05), net.level(121)
@@ -214,6 +216,7 @@ class _Samples(CalibrationDataReader):  # type: ignore[misc]
         return {"x": self.left.pop()} if self.left else None
 
 
+@exact_sums
 @pytest.mark.parametrize("form", list(QuantFormat))
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])

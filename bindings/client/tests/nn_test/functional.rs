@@ -128,10 +128,14 @@ fn several_losses(place: &impl Mode) -> Result<()> {
     );
     let all = trainer.predict_over(&data)?;
     assert_eq!((all[0].dims(), all[1].dims()), (&[4, 2][..], &[4, 1][..]));
-    assert_eq!(
-        all[0].to_vec::<f32>()?,
-        trainer.predict([&a, &b])?.to_vec::<f32>()?
-    );
+    // Kernels may add in another order for batches of another size.
+    let (over, once) = (all[0].to_vec::<f32>()?, trainer.predict([&a, &b])?);
+    for (over, once) in over.iter().zip(once.to_vec::<f32>()?) {
+        assert!(
+            (over - once).abs() <= 1e-6 * once.abs().max(1.0),
+            "{over} {once}"
+        );
+    }
     let missing = trainer.train_on([("a", &a), ("c", &b)], [&class, &age]);
     assert!(missing.is_err_and(|error| error.to_string().contains("'c'; the inputs are a, b")));
     let few = trainer.train_on([&a, &b], &class);
