@@ -211,9 +211,9 @@ pub struct RandomColorJitter {
     pub brightness: Option<(f32, f32)>,
     /// Of [`RandomContrast`].
     pub contrast: Option<(f32, f32)>,
-    /// Of [`RandomSaturation`].
+    /// Of [`RandomSaturation`](super::RandomSaturation).
     pub saturation: Option<(f32, f32)>,
-    /// Of [`RandomHue`].
+    /// Of [`RandomHue`](super::RandomHue).
     pub hue: Option<(f32, f32)>,
     /// The smallest and the largest value.
     pub values: (f32, f32),
