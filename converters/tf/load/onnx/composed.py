@@ -74,7 +74,7 @@ def _inlined(model: Any, onnx: Any) -> Any:
         del node.attribute[:]
         model.functions.append(function)
     model.opset_import.append(onnx.helper.make_opsetid(_ASIDE, 1))
-    # To convert a function from another operator set, the inliner needs the types of constants, too.
+    # To convert functions from another operator set, the inliner needs the types of constants, too.
     graph = model.graph
     known = {value.name for value in (*graph.value_info, *graph.input, *graph.output)}
     graph.value_info.extend(
