@@ -20,45 +20,32 @@ from absl import app, flags
 from keras.src.applications.convnext import LayerScale
 from keras.src.applications.inception_resnet_v2 import CustomScaleLayer
 
+from bindings.client.tests.keras_draws import Case, Random, drawn_shape, flag, pick
+from bindings.client.tests.keras_images import (
+    image_colored,
+    image_moved,
+    image_resized,
+    learned_image,
+)
+
 _OUT = flags.DEFINE_string("out", None, "Prefix of the checkpoint.", required=True)
 _COUNT = flags.DEFINE_integer("count", 140, "How many random models.", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 1, "Of the configurations.")
 
-Array = np.ndarray[Any, Any]
-Random = np.random.Generator
-Inputs = list[Any]
-# The shapes of the inputs, and the layers over them.
-Case = tuple[list[tuple[int, ...]], Callable[..., Any]]
-
 k = keras.layers
 
 
-def _pick(r: Random, *values: Any) -> Any:
-    return values[int(r.integers(len(values)))]
-
-
-def _flag(r: Random) -> bool:
-    return bool(r.integers(2))
-
-
 def _activation(r: Random) -> str:
-    return str(_pick(r, "linear", "tanh", "sigmoid", "softplus", "silu", "gelu"))
-
-
-def _shape(r: Random, dims: int) -> tuple[int, ...]:
-    """Sizes of so many dimensions, and channels."""
-    least, most = {1: (6, 10), 2: (6, 9), 3: (4, 6)}[dims]
-    sizes = [int(size) for size in r.integers(least, most, dims)]
-    return (*sizes, int(r.integers(1, 4)) * 2)
+    return str(pick(r, "linear", "tanh", "sigmoid", "softplus", "silu", "gelu"))
 
 
 def _conv(name: str, dims: int) -> Callable[[Random], Case]:
     def case(r: Random) -> Case:
-        strided = _flag(r)
+        strided = flag(r)
         options: dict[str, Any] = {
             "kernel_size": [int(size) for size in r.integers(1, 4, dims)],
-            "padding": _pick(r, "valid", "same"),
-            "use_bias": _flag(r),
+            "padding": pick(r, "valid", "same"),
+            "use_bias": flag(r),
             "activation": _activation(r),
         }
         if "Depthwise" in name or "Separable" in name:
@@ -71,11 +58,11 @@ def _conv(name: str, dims: int) -> Callable[[Random], Case]:
             options["dilation_rate"] = int(r.integers(1, 3))
         if name in ("Conv1D", "Conv2D"):
             options["groups"] = int(r.integers(1, 3))
-        if name == "Conv1D" and _flag(r):
+        if name == "Conv1D" and flag(r):
             options["padding"] = "causal"
         if "Depthwise" not in name:
             options["filters"] = 2 * int(r.integers(1, 3))
-        return [_shape(r, dims)], getattr(k, name)(**options)
+        return [drawn_shape(r, dims)], getattr(k, name)(**options)
 
     return case
 
@@ -83,13 +70,13 @@ def _conv(name: str, dims: int) -> Callable[[Random], Case]:
 def _pool(name: str, dims: int) -> Callable[[Random], Case]:
     def case(r: Random) -> Case:
         if name.startswith("Global"):
-            return [_shape(r, dims)], getattr(k, name)(keepdims=_flag(r))
+            return [drawn_shape(r, dims)], getattr(k, name)(keepdims=flag(r))
         options = {
             "pool_size": int(r.integers(1, 4)),
-            "strides": _pick(r, None, 1, 2),
-            "padding": _pick(r, "valid", "same"),
+            "strides": pick(r, None, 1, 2),
+            "padding": pick(r, "valid", "same"),
         }
-        return [_shape(r, dims)], getattr(k, name)(**options)
+        return [drawn_shape(r, dims)], getattr(k, name)(**options)
 
     return case
 
@@ -97,7 +84,7 @@ def _pool(name: str, dims: int) -> Callable[[Random], Case]:
 def _merge(name: str) -> Callable[[Random], Case]:
     def case(r: Random) -> Case:
         count = 2 if name == "Subtract" else int(r.integers(2, 4))
-        shape = _shape(r, 1)
+        shape = drawn_shape(r, 1)
         layer = getattr(k, name)()
         return [shape] * count, lambda *x: layer(list(x))
 
@@ -105,8 +92,8 @@ def _merge(name: str) -> Callable[[Random], Case]:
 
 
 def _concatenate(r: Random) -> Case:
-    steps, width = _shape(r, 1)
-    if _flag(r):
+    steps, width = drawn_shape(r, 1)
+    if flag(r):
         layer = k.Concatenate()
         return [(steps, width), (steps, width + 2)], lambda *x: layer(list(x))
     layer = k.Concatenate(axis=1)
@@ -115,8 +102,8 @@ def _concatenate(r: Random) -> Case:
 
 def _dot(r: Random) -> Case:
     n = int(r.integers(2, 6))
-    normalize = _flag(r)
-    shapes, axes = _pick(
+    normalize = flag(r)
+    shapes, axes = pick(
         r,
         ([(n,), (n,)], 1),
         ([(3, n), (4, n)], 2),
@@ -130,22 +117,22 @@ def _dot(r: Random) -> Case:
 def _rnn(name: str) -> Callable[[Random], Case]:
     def case(r: Random) -> Case:
         options: dict[str, Any] = {
-            "return_sequences": _flag(r),
-            "go_backwards": _flag(r),
-            "use_bias": _flag(r),
-            "activation": _pick(r, "tanh", "softsign"),
+            "return_sequences": flag(r),
+            "go_backwards": flag(r),
+            "use_bias": flag(r),
+            "activation": pick(r, "tanh", "softsign"),
         }
         if name != "SimpleRNN":
-            options["recurrent_activation"] = _pick(r, "sigmoid", "hard_sigmoid")
+            options["recurrent_activation"] = pick(r, "sigmoid", "hard_sigmoid")
         if name == "GRU":
-            options["reset_after"] = _flag(r)
-        return [_shape(r, 1)], getattr(k, name)(int(r.integers(1, 6)), **options)
+            options["reset_after"] = flag(r)
+        return [drawn_shape(r, 1)], getattr(k, name)(int(r.integers(1, 6)), **options)
 
     return case
 
 
 def _rnn_states(r: Random) -> Case:
-    name = str(_pick(r, "SimpleRNN", "LSTM", "GRU"))
+    name = str(pick(r, "SimpleRNN", "LSTM", "GRU"))
     units = int(r.integers(1, 5))
     encoder = getattr(k, name)(units, return_state=True)
     decoder = getattr(k, name)(units, return_sequences=True)
@@ -154,23 +141,23 @@ def _rnn_states(r: Random) -> Case:
         _, *states = encoder(a)
         return decoder(b, initial_state=states)
 
-    return [_shape(r, 1), _shape(r, 1)], layers
+    return [drawn_shape(r, 1), drawn_shape(r, 1)], layers
 
 
 def _cells(r: Random) -> Case:
     def cell() -> Any:
-        name = str(_pick(r, "SimpleRNNCell", "LSTMCell", "GRUCell"))
-        return getattr(k, name)(int(r.integers(1, 5)), use_bias=_flag(r))
+        name = str(pick(r, "SimpleRNNCell", "LSTMCell", "GRUCell"))
+        return getattr(k, name)(int(r.integers(1, 5)), use_bias=flag(r))
 
-    cells = cell() if _flag(r) else k.StackedRNNCells([cell() for _ in range(3)])
-    return [_shape(r, 1)], k.RNN(cells, return_sequences=_flag(r), go_backwards=_flag(r))
+    cells = cell() if flag(r) else k.StackedRNNCells([cell() for _ in range(3)])
+    return [drawn_shape(r, 1)], k.RNN(cells, return_sequences=flag(r), go_backwards=flag(r))
 
 
 def _bidirectional(r: Random) -> Case:
-    inner = getattr(k, str(_pick(r, "SimpleRNN", "LSTM", "GRU")))
-    layer = inner(int(r.integers(1, 5)), return_sequences=_flag(r))
-    return [_shape(r, 1)], k.Bidirectional(
-        layer, merge_mode=_pick(r, "concat", "sum", "mul", "ave")
+    inner = getattr(k, str(pick(r, "SimpleRNN", "LSTM", "GRU")))
+    layer = inner(int(r.integers(1, 5)), return_sequences=flag(r))
+    return [drawn_shape(r, 1)], k.Bidirectional(
+        layer, merge_mode=pick(r, "concat", "sum", "mul", "ave")
     )
 
 
@@ -180,9 +167,9 @@ def _conv_lstm(dims: int) -> Callable[[Random], Case]:
             2,
             2,
             strides=int(r.integers(1, 3)),
-            padding=_pick(r, "valid", "same"),
-            return_sequences=_flag(r),
-            use_bias=_flag(r),
+            padding=pick(r, "valid", "same"),
+            return_sequences=flag(r),
+            use_bias=flag(r),
         )
         return [(3, *[4] * dims, 2)], layer
 
@@ -193,13 +180,13 @@ def _multi_head(r: Random) -> Case:
     layer = k.MultiHeadAttention(
         int(r.integers(1, 4)),
         int(r.integers(1, 5)),
-        value_dim=_pick(r, None, 3),
-        use_bias=_flag(r),
-        output_shape=_pick(r, None, 5),
+        value_dim=pick(r, None, 3),
+        use_bias=flag(r),
+        output_shape=pick(r, None, 5),
     )
-    causal = _flag(r)
-    steps, width = _shape(r, 1)
-    if _flag(r):
+    causal = flag(r)
+    steps, width = drawn_shape(r, 1)
+    if flag(r):
         return [(steps, width)], lambda x: layer(x, x, use_causal_mask=causal)
     shapes: list[tuple[int, ...]] = [(steps, width), (5, 4), (5, 6)]
     return shapes, lambda q, v, key: layer(q, v, key=key, use_causal_mask=causal)
@@ -207,27 +194,27 @@ def _multi_head(r: Random) -> Case:
 
 def _grouped(r: Random) -> Case:
     heads = int(r.integers(1, 3))
-    layer = k.GroupQueryAttention(3, 2 * heads, heads, use_bias=_flag(r))
-    causal = _flag(r)
-    queries = _shape(r, 1)
+    layer = k.GroupQueryAttention(3, 2 * heads, heads, use_bias=flag(r))
+    causal = flag(r)
+    queries = drawn_shape(r, 1)
     # Keras takes values of the queries' width and, with a causal mask, as many.
-    values = queries if causal else (_shape(r, 1)[0], queries[1])
+    values = queries if causal else (drawn_shape(r, 1)[0], queries[1])
     return [queries, values], lambda q, v: layer(q, v, use_causal_mask=causal)
 
 
 def _attention(r: Random) -> Case:
-    if _flag(r):
-        layer: Any = k.AdditiveAttention(use_scale=_flag(r))
+    if flag(r):
+        layer: Any = k.AdditiveAttention(use_scale=flag(r))
     else:
-        layer = k.Attention(use_scale=_flag(r), score_mode=_pick(r, "dot", "concat"))
-    causal = _flag(r)
+        layer = k.Attention(use_scale=flag(r), score_mode=pick(r, "dot", "concat"))
+    causal = flag(r)
     every: list[tuple[int, ...]] = [(5, 4), (6, 4), (6, 4)]
     return every[: int(r.integers(2, 4))], lambda *x: layer(list(x), use_causal_mask=causal)
 
 
 def _masked(r: Random) -> Case:
     mask = k.Masking()
-    inner = _pick(
+    inner = pick(
         r,
         k.LSTM(3, return_sequences=True),
         k.GRU(3),
@@ -246,26 +233,26 @@ def _masked(r: Random) -> Case:
 
 
 def _normal(r: Random) -> Case:
-    shape = _shape(r, int(r.integers(1, 3)))
-    common: dict[str, Any] = {"center": _flag(r), "scale": _flag(r), "epsilon": 0.01}
-    layer = _pick(
+    shape = drawn_shape(r, int(r.integers(1, 3)))
+    common: dict[str, Any] = {"center": flag(r), "scale": flag(r), "epsilon": 0.01}
+    layer = pick(
         r,
-        k.BatchNormalization(axis=_pick(r, -1, 1), momentum=0.9, **common),
-        k.LayerNormalization(axis=_pick(r, -1, 1, [1, -1]), **common),
-        k.GroupNormalization(groups=_pick(r, 2, -1), **common),
+        k.BatchNormalization(axis=pick(r, -1, 1), momentum=0.9, **common),
+        k.LayerNormalization(axis=pick(r, -1, 1, [1, -1]), **common),
+        k.GroupNormalization(groups=pick(r, 2, -1), **common),
         k.RMSNormalization(),
-        k.UnitNormalization(axis=_pick(r, -1, 1)),
+        k.UnitNormalization(axis=pick(r, -1, 1)),
     )
     return [shape], layer
 
 
 def _shaped(r: Random) -> Case:
     dims = int(r.integers(1, 4))
-    shape = _shape(r, dims)
+    shape = drawn_shape(r, dims)
     sides = [[int(side) for side in r.integers(0, 3, 2)] for _ in range(dims)]
     both = sides[0] if dims == 1 else sides
     crop = [[int(side) for side in r.integers(0, 2, 2)] for _ in range(dims)]
-    layer = _pick(
+    layer = pick(
         r,
         k.Flatten(),
         k.Reshape((-1, shape[0])),
@@ -278,24 +265,24 @@ def _shaped(r: Random) -> Case:
 
 
 def _bilinear(r: Random) -> Case:
-    return [_shape(r, 2)], k.UpSampling2D((2, int(r.integers(1, 4))), interpolation="bilinear")
+    return [drawn_shape(r, 2)], k.UpSampling2D((2, int(r.integers(1, 4))), interpolation="bilinear")
 
 
 def _activated(r: Random) -> Case:
-    layer = _pick(
+    layer = pick(
         r,
-        k.ReLU(max_value=_pick(r, None, 1.5), negative_slope=0.1, threshold=_pick(r, 0.0, 0.3)),
+        k.ReLU(max_value=pick(r, None, 1.5), negative_slope=0.1, threshold=pick(r, 0.0, 0.3)),
         k.LeakyReLU(negative_slope=0.3),
-        k.PReLU(shared_axes=_pick(r, None, [1])),
+        k.PReLU(shared_axes=pick(r, None, [1])),
         k.ELU(alpha=0.7),
-        k.Softmax(axis=_pick(r, -1, 1)),
+        k.Softmax(axis=pick(r, -1, 1)),
         k.Activation(_activation(r)),
     )
-    return [_shape(r, 1)], layer
+    return [drawn_shape(r, 1)], layer
 
 
 def _plain(r: Random) -> Case:
-    layer = _pick(
+    layer = pick(
         r,
         k.ActivityRegularization(l1=0.01, l2=0.02),
         k.Rescaling(0.5, offset=-1.0),
@@ -307,23 +294,23 @@ def _plain(r: Random) -> Case:
         k.Dropout(0.0),
         k.TimeDistributed(k.Dense(3, activation=_activation(r))),
     )
-    return [_shape(r, 1)], layer
+    return [drawn_shape(r, 1)], layer
 
 
 def _dense(r: Random) -> Case:
     layer = k.Dense(
         int(r.integers(1, 6)),
         activation=_activation(r),
-        use_bias=_flag(r),
-        kernel_regularizer=_pick(r, None, "l2", keras.regularizers.L1L2(0.01, 0.02)),
-        activity_regularizer=_pick(r, None, keras.regularizers.L2(0.01)),
-        kernel_constraint=_pick(r, None, "max_norm", keras.constraints.UnitNorm(axis=0)),
+        use_bias=flag(r),
+        kernel_regularizer=pick(r, None, "l2", keras.regularizers.L1L2(0.01, 0.02)),
+        activity_regularizer=pick(r, None, keras.regularizers.L2(0.01)),
+        kernel_constraint=pick(r, None, "max_norm", keras.constraints.UnitNorm(axis=0)),
     )
-    return [_pick(r, (5,), (4, 3), (2, 3, 4))], layer
+    return [pick(r, (5,), (4, 3), (2, 3, 4))], layer
 
 
 def _einsum(r: Random) -> Case:
-    shape, equation, output, bias = _pick(
+    shape, equation, output, bias = pick(
         r,
         ((5, 4), "abc,cd->abd", (None, 6), "d"),
         ((5, 4), "abc,cde->abde", (None, 2, 3), "de"),
@@ -353,13 +340,13 @@ def _shared(r: Random) -> Case:
 
 def _each_step(r: Random) -> Case:
     """A model computes each step of a sequence: of images, or of rows."""
-    if _flag(r):
+    if flag(r):
         parts = [k.Conv2D(3, 2, activation=_activation(r)), k.Flatten(), k.Dense(4)]
         shape: tuple[int, ...] = (4, 4, 2)
     else:
         parts = [k.Dense(5, activation=_activation(r)), k.LayerNormalization(), k.Dense(4)]
         shape = (4,)
-    if _flag(r):
+    if flag(r):
         model: Any = keras.Sequential([keras.Input(shape), *parts])
     else:
         x = y = keras.Input(shape)
@@ -367,7 +354,7 @@ def _each_step(r: Random) -> Case:
             y = part(y)
         model = keras.Model(x, y)
     layer = k.TimeDistributed(model)
-    twice, then = _flag(r), k.LSTM(2)
+    twice, then = flag(r), k.LSTM(2)
 
     def layers(x: Any) -> Any:
         y = layer(x)
@@ -378,12 +365,12 @@ def _each_step(r: Random) -> Case:
 
 def _measured(r: Random) -> Case:
     """Normalization by numbers of the layer's own, or by variables that `_write` changes."""
-    shape = _shape(r, 2)
-    axis = _pick(r, -1, (1, -1), (1, 2, 3), None)
-    options: dict[str, Any] = {"axis": axis, "invert": _flag(r)}
-    if _flag(r):
+    shape = drawn_shape(r, 2)
+    axis = pick(r, -1, (1, -1), (1, 2, 3), None)
+    options: dict[str, Any] = {"axis": axis, "invert": flag(r)}
+    if flag(r):
         sizes = [shape[at - 1 if at > 0 else at] for at in np.atleast_1d(axis)] if axis else []
-        sizes = _pick(r, [], sizes[-1:])
+        sizes = pick(r, [], sizes[-1:])
         options["mean"] = r.normal(size=sizes).tolist()
         options["variance"] = r.uniform(0.5, 2.0, size=sizes).tolist()
     return [shape], k.Normalization(**options)
@@ -391,10 +378,10 @@ def _measured(r: Random) -> Case:
 
 def _binned(r: Random) -> Case:
     """Bins of numbers, as vectors beside the numbers themselves."""
-    shape = _pick(r, (1,), (3,), (6,))
+    shape = pick(r, (1,), (3,), (6,))
     boundaries = np.sort(r.normal(size=int(r.integers(1, 6)))).tolist()
-    mode = _pick(r, "one_hot", "multi_hot", "count")
-    if _flag(r):
+    mode = pick(r, "one_hot", "multi_hot", "count")
+    if flag(r):
         encode: Any = k.Discretization(boundaries, output_mode=mode)
     else:
         bins, vectors = k.Discretization(boundaries), k.CategoryEncoding(7, output_mode=mode)
@@ -408,17 +395,17 @@ def _binned(r: Random) -> Case:
 
 def _adaptive(name: str, dims: int) -> Callable[[Random], Case]:
     def case(r: Random) -> Case:
-        shape = _shape(r, dims)
+        shape = drawn_shape(r, dims)
         # Keras also pools windows of one element more, which abort TensorFlow if there are none.
         sizes = tuple(int(r.integers(2, size + 1)) for size in shape[:-1])
-        return [shape], getattr(k, name)(sizes if dims > 1 or _flag(r) else sizes[0])
+        return [shape], getattr(k, name)(sizes if dims > 1 or flag(r) else sizes[0])
 
     return case
 
 
 def _dropped(r: Random) -> Case:
-    shape = _shape(r, int(r.integers(1, 3)))
-    draws = [_pick(r, None, 1, size) for size in shape]
+    shape = drawn_shape(r, int(r.integers(1, 3)))
+    draws = [pick(r, None, 1, size) for size in shape]
     return [shape], k.Dropout(0.0, noise_shape=(None, *draws))
 
 
@@ -430,12 +417,12 @@ def _arithmetic(r: Random) -> Case:
         y = (2.0 - (x + number) * 0.7) / number
         return k.ReLU(6.0)(number + y * x - number) * (1 / 6)
 
-    return [_shape(r, 1)], layers
+    return [drawn_shape(r, 1)], layers
 
 
 def _applied(r: Random) -> Case:
     """Layers that models of `keras.applications` define."""
-    shape = _shape(r, 2)
+    shape = drawn_shape(r, 2)
     factor, total = LayerScale(0.5, shape[-1]), CustomScaleLayer(float(r.normal()))
     return [shape] * 2, lambda x, y: factor(total([x, y]))
 
@@ -443,15 +430,15 @@ def _applied(r: Random) -> Case:
 def _stft(r: Random) -> Case:
     frame = int(r.integers(5, 10))
     layer = k.STFTSpectrogram(
-        str(_pick(r, "log", "magnitude", "psd", "real", "imag", "angle", "stft")),
+        str(pick(r, "log", "magnitude", "psd", "real", "imag", "angle", "stft")),
         frame,
-        _pick(r, None, int(r.integers(1, frame))),
-        _pick(r, None, 16),
-        _pick(r, "hann", "hamming", "blackman", "boxcar", None),
-        periodic=_flag(r),
-        scaling=_pick(r, "density", "spectrum", None),
-        padding=_pick(r, "valid", "same"),
-        expand_dims=_flag(r),
+        pick(r, None, int(r.integers(1, frame))),
+        pick(r, None, 16),
+        pick(r, "hann", "hamming", "blackman", "boxcar", None),
+        periodic=flag(r),
+        scaling=pick(r, "density", "spectrum", None),
+        padding=pick(r, "valid", "same"),
+        expand_dims=flag(r),
     )
     return [(int(r.integers(12, 24)), int(r.integers(1, 3)))], layer
 
@@ -461,14 +448,14 @@ def _mel(r: Random) -> Case:
     layer = k.MelSpectrogram(
         32,
         step,
-        _pick(r, None, 20, 21),
-        _pick(r, "hann", "hamming", None),
+        pick(r, None, 20, 21),
+        pick(r, "hann", "hamming", None),
         sampling_rate=1000,
         num_mel_bins=int(r.integers(3, 6)),
-        max_freq=_pick(r, None, 300.0),
-        power_to_db=_flag(r),
-        top_db=_pick(r, 80.0, 10.0),
-        mag_exp=_pick(r, 1.0, 2.0),
+        max_freq=pick(r, None, 300.0),
+        power_to_db=flag(r),
+        top_db=pick(r, 80.0, 10.0),
+        mag_exp=pick(r, 1.0, 2.0),
         ref_power=2.0,
     )
     # Keras' shape of the output is wrong by one for some other numbers of steps.
@@ -478,130 +465,23 @@ def _mel(r: Random) -> Case:
 def _spectral(r: Random) -> Case:
     """A kernel that each call divides by its norm, and that is penalized then."""
     common: dict[str, Any] = {
-        "use_bias": _flag(r),
-        "kernel_regularizer": _pick(r, None, "l2"),
+        "use_bias": flag(r),
+        "kernel_regularizer": pick(r, None, "l2"),
     }
-    shape = _shape(r, 1)
-    inner = _pick(
+    shape = drawn_shape(r, 1)
+    inner = pick(
         r,
         k.Dense(shape[-1], activation=_activation(r), **common),
         k.Conv1D(shape[-1], 2, padding="same", **common),
     )
     layer = k.SpectralNormalization(inner, power_iterations=int(r.integers(1, 4)))
-    twice = _flag(r)
+    twice = flag(r)
 
     def layers(x: Any) -> Any:
         y = layer(x)
         return k.Add()([y, layer(k.Activation("tanh")(y))]) if twice else y
 
     return [shape], layers
-
-
-def _range(r: Random, low: float, high: float) -> tuple[float, float]:
-    """A range of one number, from which a layer draws that number."""
-    value = round(float(r.uniform(low, high)), 3)
-    return value, value
-
-
-def _moved(r: Random) -> Any:
-    """A layer that moves pixels, always by as much."""
-    options = {
-        "fill_mode": _pick(r, "reflect", "wrap", "constant", "nearest"),
-        "interpolation": _pick(r, "nearest", "bilinear"),
-        "fill_value": round(float(r.normal()), 3),
-    }
-    both = _range(r, -0.4, 0.4), _range(r, -0.4, 0.4)
-    return _pick(
-        r,
-        k.RandomRotation(both[0], **options),
-        k.RandomZoom(both[0], _pick(r, None, both[1]), **options),
-        k.RandomTranslation(*both, **options),
-    )
-
-
-def _resized(r: Random, *methods: str) -> Any:
-    height, width = (int(size) for size in r.integers(3, 12, 2))
-    method = _pick(r, *methods)
-    fit: dict[str, Any] = _pick(
-        r, {}, {"crop_to_aspect_ratio": True}, {"pad_to_aspect_ratio": True, "fill_value": 0.5}
-    )
-    layer = k.Resizing(height, width, method, antialias=_flag(r), **fit)
-    return _pick(r, layer, layer, k.CenterCrop(height, width))
-
-
-def _learned_image(r: Random) -> Case:
-    """The gradient passes through a layer of images."""
-    methods = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5")
-    return [_shape(r, 2)], _moved(r) if _flag(r) else _resized(r, *methods)
-
-
-def _together(layers: list[Any]) -> Callable[[Any], Any]:
-    """All of some layers, and one with weights."""
-    join, conv = k.Concatenate(), k.Conv2D(2, 1)
-    return lambda x: conv(join([layer(x) for layer in layers]))
-
-
-def _image_resized(r: Random) -> Case:
-    rows, columns, _ = _shape(r, 2)
-    height, width = (int(size) for size in r.integers(3, 12, 2))
-    fits: list[dict[str, Any]] = [
-        {"crop_to_aspect_ratio": True},
-        {"pad_to_aspect_ratio": True, "fill_value": 0.5},
-        {},
-    ]
-    methods = [str(one) for one in r.permutation(["area", "bilinear", "bicubic", "lanczos5"])]
-    layers = [
-        k.Resizing(height, width, method, antialias=_flag(r), **fit)
-        for method, fit in zip(methods[:3], fits, strict=True)
-    ]
-    return [(rows, columns, 3)], _together([*layers, k.CenterCrop(height, width)])
-
-
-def _image_moved(r: Random) -> Case:
-    rows, columns, _ = _shape(r, 2)
-    still = k.RandomPerspective(
-        (1.0, 1.0), scale=0.0, interpolation=_pick(r, "nearest", "bilinear")
-    )
-    return [(rows, columns, 3)], _together([*(_moved(r) for _ in range(3)), still])
-
-
-def _image_colored(r: Random) -> Case:
-    """What changes colors, always by as much, of inputs that are in the range."""
-    rows, columns, _ = _shape(r, 2)
-    values = (-8.0, 8.0)
-
-    def part() -> tuple[float, float]:
-        return _range(r, 0.1, 0.9)
-
-    bits = int(r.integers(1, 9))
-    less = part()[0]
-    layers = [
-        k.AutoContrast(values),
-        k.ContrastLimitedAdaptiveHistogramEqualization(
-            values, _pick(r, 0.0, 1.5, 4.0), _pick(r, (1, 1), (2, 3), (8, 8))
-        ),
-        k.RandomBrightness(_range(r, -0.5, 0.5), value_range=(-1.5, 1.5)),
-        k.RandomColorDegeneration(part(), value_range=values),
-        k.RandomColorJitter(
-            values,
-            brightness_factor=_range(r, -0.1, 0.1),
-            contrast_factor=_pick(r, None, (-less, less)),
-            saturation_factor=_pick(r, None, part()),
-            hue_factor=_pick(r, None, (1.0, 1.0)),
-        ),
-        k.RandomContrast((-less, less), value_range=(-1.5, 1.5)),
-        k.RandomErasing((1.0, 1.0), (1.0, 1.0), _pick(r, 0.5, [0.5, -9.0, 2.0]), values),
-        k.RandomGaussianBlur((1.0, 1.0), _pick(r, 3, (3, 5)), part(), values),
-        k.RandomGrayscale(1.0),
-        # Half of the circle in either direction.
-        k.RandomHue((1.0, 1.0), values),
-        k.RandomInvert((1.0, 1.0), values),
-        k.RandomPosterization((bits, bits), values),
-        k.RandomSaturation(part(), values),
-        k.RandomSharpness(part(), values),
-        k.Solarization(0.0, 0.0, values),
-    ]
-    return [(rows, columns, 3)], _together(layers)
 
 
 CASES: dict[str, Callable[[Random], Case]] = {
@@ -666,12 +546,12 @@ CASES: dict[str, Callable[[Random], Case]] = {
     "MelSpectrogram": _mel,
     "SpectralNormalization": _spectral,
     "SpectralNormalization_again": _spectral,
-    "learned_image": _learned_image,
-    "learned_image_again": _learned_image,
+    "learned_image": learned_image,
+    "learned_image_again": learned_image,
     # No gradient passes through layers of these names: they come first.
-    "image_resized": _image_resized,
-    "image_moved": _image_moved,
-    "image_colored": _image_colored,
+    "image_resized": image_resized,
+    "image_moved": image_moved,
+    "image_colored": image_colored,
 }
 
 
