@@ -35,9 +35,19 @@ impl<'a> Pass<'a> {
     /// A computation for training: dropout drops, and batch normalization learns.
     #[must_use]
     pub fn training(context: &'a AnyContext) -> Self {
+        Self::new(context, true)
+    }
+
+    /// A computation of results.
+    #[must_use]
+    pub fn inference(context: &'a AnyContext) -> Self {
+        Self::new(context, false)
+    }
+
+    fn new(context: &'a AnyContext, is_training: bool) -> Self {
         Self {
             context,
-            is_training: true,
+            is_training,
             step: None,
             draws: AtomicU32::new(0),
             updates: Mutex::default(),
@@ -74,20 +84,6 @@ impl<'a> Pass<'a> {
         let seed = i64::from(layer) << 32 | i64::from(call);
         let seed = cx.constant(&Tensor::scalar(seed)?)?;
         ops::pack(cx, &[seed, step.clone()], ops::PackOptions::default())
-    }
-
-    /// A computation of results.
-    #[must_use]
-    pub fn inference(context: &'a AnyContext) -> Self {
-        Self {
-            context,
-            is_training: false,
-            step: None,
-            draws: AtomicU32::new(0),
-            updates: Mutex::default(),
-            masks: Mutex::default(),
-            losses: Mutex::default(),
-        }
     }
 
     /// Returns the context.
