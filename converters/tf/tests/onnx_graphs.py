@@ -18,6 +18,7 @@ from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import TOLERANCE, difference, inputs_for
+from converters.tf.tests.processor import processor_flags
 
 Dims = Sequence[int | str | None]
 # How the registry's names of operators of the other domain start.
@@ -163,13 +164,8 @@ def saved(model: Any, folder: Path) -> Path:
 Body = Callable[["Network", str], "str | Sequence[str]"]
 
 
-def _has_vnni() -> bool:
-    flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
-    return bool(flags & {"avx512_vnni", "avx_vnni"})
-
-
 exact_sums = pytest.mark.skipif(
-    not _has_vnni(),
+    processor_flags().isdisjoint({"avx512_vnni", "avx_vnni"}),
     reason="onnxruntime cuts sums of uint8 by int8 at 16 bits on processors without VNNI",
 )
 """Marks a test whose products of 8 bits are compared with those of onnxruntime."""

@@ -79,12 +79,8 @@ def _repeated(ctx: Context, plain: Handler) -> Result:
     return _exactly(ctx, plain, 1, counts)
 
 
-def _best(ctx: Context, plain: Handler) -> Result:
-    full = wanted(ctx, 1)
-    return _exactly(ctx, plain, 1, (full[ctx.axis(len(full), default=-1)],))
-
-
-def _one_hot(ctx: Context, plain: Handler) -> Result:
+def _one_axis(ctx: Context, plain: Handler) -> Result:
+    """The operand is the size of one axis of the result."""
     full = wanted(ctx, 1)
     return _exactly(ctx, plain, 1, (full[ctx.axis(len(full), default=-1)],))
 
@@ -181,11 +177,11 @@ OPS: Mapping[str, tuple[tuple[int, ...], Agreed]] = {
     "ConstantOfShape": ((0,), _filled),
     "Expand": ((1,), _expanded),
     "MaxUnpool": ((2,), _unpooled),
-    "OneHot": ((1,), _one_hot),
+    "OneHot": ((1,), _one_axis),
     "Range": ((0, 1, 2), _counted),
     "Reshape": ((1,), _reshaped),
     "STFT": ((1, 3), _framed),
     "Split": ((1,), _parted),
     "Tile": ((1,), _repeated),
-    "TopK": ((1,), _best),
+    "TopK": ((1,), _one_axis),
 }

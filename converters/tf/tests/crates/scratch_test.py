@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from converters.tf import ir
+from converters.tf.tests.processor import processor_flags
 
 LEVELS = ("portable", "avx2", "avx512")
 DRAWS = 1500
+_AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
 # Crates without std have these; they compute one example and their kernels no short cuts.
 _ANY = (float("inf"), 0)
 _CHANNELS = (1, 3, 8, 16, 17, 24, 31, 32, 33, 48, 64, 96, 128)
@@ -279,11 +281,6 @@ DRAWN: tuple[Callable[[random.Random], Case], ...] = (
 )
 
 
-def _has_avx512() -> bool:
-    flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
-    return flags >= {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
-
-
 def _asked(cases: Sequence[Case]) -> list[int]:
     """Returns the most that any level of this processor needs, for each case."""
     programs = [Path(os.environ[name]).resolve() for name in ("SCRATCH_LENS", "SCRATCH_LENS_BARE")]
@@ -310,7 +307,7 @@ def test_a_plan_has_what_the_kernels_ask_for(drawn: Callable[[random.Random], Ca
     draw = random.Random(20261125)
     cases = [drawn(draw) for _ in range(DRAWS)]
     wrong = []
-    narrow = not _has_avx512()
+    narrow = not processor_flags() >= _AVX512
     for case, kernels in zip(cases, _asked(cases), strict=True):
         planned = case.node.op.scratch(case.node, case.packed) * case.batch
         asked = kernels + case.more
