@@ -7,6 +7,10 @@ load("@rust_config//:config.bzl", "HAS_CLIPPY")
 
 _EDITION = "2024"
 
+# For tests whose reference is TensorFlow's CPU. Where there is no AVX-512 its oneDNN is off by default; then it has no
+# grouped convolutions, no gradients of dilated ones, and another softmax of infinity.
+ONEDNN = {"TF_ENABLE_ONEDNN_OPTS": "1"}
+
 def _clippy(name, clippy, testonly = False):
     if clippy and HAS_CLIPPY:
         rust_clippy(

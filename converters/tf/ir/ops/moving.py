@@ -23,6 +23,7 @@ __all__ = [
     "Concat",
     "Gather",
     "OneHot",
+    "OutsideError",
     "Pad",
     "PadMode",
     "Reshape",
@@ -33,6 +34,15 @@ __all__ = [
     "Transpose",
     "Update",
 ]
+
+
+class OutsideError(ValueError):
+    """An index is not an element of its axis; a generated crate gives `Error::Layer`."""
+
+    def __init__(self, size: object) -> None:
+        """Says how many elements there are: a number, or one per axis."""
+        super().__init__(f"an index is not below {size}")
+        self.size = size
 
 
 @dataclass(frozen=True)
@@ -167,7 +177,7 @@ class Gather(Op):
         if self.wrap:
             places = np.where(places < 0, places + params.shape[axis], places)
         if places.size and (places.min() < 0 or places.max() >= params.shape[axis]):
-            raise ValueError(f"an index is not below {params.shape[axis]}")
+            raise OutsideError(params.shape[axis])
         taken = [np.take(p, i, axis=axis - lead) for p, i in zip(flat, places, strict=True)]
         return [np.asarray(taken, params.dtype).reshape(shape)]
 
@@ -302,7 +312,7 @@ class Scatter(Op):
             kept = np.all(places[group] >= 0, -1) if self.skip else np.full(places.shape[1], True)
             index, part = places[group][kept], parts[group][kept]
             if index.size and (index.min() < 0 or np.any(index >= limits)):
-                raise ValueError(f"an index is not below {limits}")
+                raise OutsideError(limits)
             where = (group, *index.T)
             if self.kind is ScatterKind.UPDATE:
                 for place, new in zip(index, part, strict=True):
