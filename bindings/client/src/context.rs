@@ -3,6 +3,7 @@
 pub(crate) mod any;
 pub(crate) mod expression;
 pub(crate) mod func_graph;
+pub(crate) mod kept;
 pub(crate) mod op_info;
 pub(crate) mod record;
 pub(crate) mod run;

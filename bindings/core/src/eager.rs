@@ -9,6 +9,6 @@ mod pool;
 mod shared;
 
 pub use cancel::Cancellation;
-pub use context::{EagerContext, EagerOptions, PlacementPolicy};
+pub use context::{EagerContext, EagerOptions, PlacementPolicy, WeakEagerContext};
 pub use executor::Executor;
 pub use handle::TensorHandle;

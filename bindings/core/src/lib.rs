@@ -62,6 +62,7 @@ pub use call::slot::{Slot, Slots};
 pub use call::{Call, Context};
 pub use eager::{
     Cancellation, EagerContext, EagerOptions, Executor, PlacementPolicy, TensorHandle,
+    WeakEagerContext,
 };
 pub use graph::Graph;
 pub use graph::attr::{Attr, AttrInfo, FuncAttr};

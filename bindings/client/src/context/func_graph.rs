@@ -10,6 +10,7 @@ use tfp_core::{
 };
 
 use crate::context::any::{AnyContext, is_own};
+use crate::context::kept::{self, Kept};
 use crate::context::op_info::OpInfo;
 use crate::context::value::AnyValue;
 
@@ -44,6 +45,8 @@ struct State {
     effects: Vec<Operation>,
     // Functions of this crate that the library has; one of the same name is the same.
     library: HashSet<String>,
+    // What holds the functions that operations call.
+    kept: Vec<Arc<Kept>>,
 }
 
 /// The operations on a resource that later ones must wait for.
@@ -191,6 +194,11 @@ impl FuncGraph {
     /// Returns the operations that must run whenever the function does.
     pub(crate) fn effects(&self) -> Vec<Operation> {
         self.state().effects.clone()
+    }
+
+    /// Returns what holds the functions that operations call.
+    pub(crate) fn kept(&self) -> Vec<Arc<Kept>> {
+        self.state().kept.clone()
     }
 
     /// Puts an output in the place of another one, as far as it was captured.
@@ -362,6 +370,10 @@ impl Context for FuncGraph {
             false => &self.scope.after(&before)?,
         };
         let results = scope.execute(&mut passed, attrs)?;
+        let called = kept::of_attrs(attrs);
+        if !called.is_empty() {
+            self.state().kept.extend(called);
+        }
         if !info.is_stateful {
             return Ok(results);
         }

@@ -9,6 +9,7 @@ use tfp_core::{
 };
 
 use crate::context::any::AnyContext;
+use crate::context::kept::{self, Kept};
 use crate::context::op_info::OpInfo;
 use crate::context::slices::Gradient;
 use crate::context::value::AnyValue;
@@ -49,7 +50,16 @@ pub struct OpRecord {
 #[derive(Debug)]
 pub(crate) enum Attrs {
     Operation(Operation),
-    Values(Vec<(&'static str, Attr)>, Vec<Function>),
+    Values(Vec<(&'static str, Attr)>, Brought),
+}
+
+/// The functions that a call names.
+#[derive(Debug, Default)]
+pub(crate) struct Brought {
+    functions: Vec<Function>,
+    // For the gradient, which calls them once more.
+    #[allow(dead_code, reason = "what it holds stays in the library")]
+    kept: Vec<Arc<Kept>>,
 }
 
 /// Returns an attribute value as an owned one; `None` for one that was left out.
@@ -152,11 +162,11 @@ impl OpRecord {
     pub(crate) fn attrs_of_call<V: Value>(
         desc: &'static OpDesc,
         call: &Prepared<'_, V>,
-        given: &[AttrValue<'_>],
+        attrs: &[AttrValue<'_>],
     ) -> Result<Attrs> {
         let mut functions = Vec::new();
         let mut values = Vec::new();
-        let mut given = given.iter();
+        let mut given = attrs.iter();
         for (attr, slot) in desc.attrs.iter().zip(call.inferred().iter()) {
             let value = if attr.inferred {
                 match slot {
@@ -174,7 +184,8 @@ impl OpRecord {
             let name = attr.name.to_str().unwrap_or("?");
             values.extend(value.map(|value| (name, value)));
         }
-        Ok(Attrs::Values(values, functions))
+        let kept = kept::of_attrs(attrs);
+        Ok(Attrs::Values(values, Brought { functions, kept }))
     }
 
     /// Returns the type of op, as `Conv2D`.
@@ -208,7 +219,7 @@ impl OpRecord {
     pub(crate) fn functions(&self) -> &[Function] {
         match &self.attrs {
             Attrs::Operation(_) => &[],
-            Attrs::Values(_, functions) => functions,
+            Attrs::Values(_, brought) => &brought.functions,
         }
     }
 

@@ -10,7 +10,7 @@ use tfp_core::{
 };
 
 use crate::context::any::{AnyContext, Mode};
-use crate::context::record::{Attrs, OpRecord, SharedRule};
+use crate::context::record::{Attrs, Brought, OpRecord, SharedRule};
 use crate::context::value::{foreign, is_differentiable};
 
 /// An eager context that records what is executed with it, so that it can be differentiated.
@@ -314,7 +314,7 @@ impl Tape {
             op_type: op_type.to_owned(),
             inputs: inputs.into_iter().map(Into::into).collect(),
             outputs: outputs.iter().map(Into::into).collect(),
-            attrs: Attrs::Values(Vec::new(), Vec::new()),
+            attrs: Attrs::Values(Vec::new(), Brought::default()),
             custom: Some(rule),
         }));
         Ok(())

@@ -1,6 +1,7 @@
 //! The body of a function of a library, as a graph again.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tfp_core::op::{ArgKind, AttrDefault};
 use tfp_core::wire::{Reader, Writer, shape_proto};
@@ -9,6 +10,7 @@ use tfp_core::{
 };
 
 use crate::context::any::AnyContext;
+use crate::context::kept::Kept;
 use crate::context::op_info::OpInfo;
 
 fn bad(problem: impl Into<String>) -> Error {
@@ -114,6 +116,8 @@ pub(crate) struct Body {
     pub(crate) outputs: Vec<Output>,
     /// What runs whenever the function does.
     pub(crate) effects: Vec<Operation>,
+    /// What holds the functions that it calls.
+    pub(crate) holds: Vec<Arc<Kept>>,
 }
 
 /// A node of a body as it is read.
@@ -366,6 +370,7 @@ impl Body {
             inputs,
             outputs,
             effects,
+            holds: Kept::called_by(library.main().name()),
         })
     }
 }

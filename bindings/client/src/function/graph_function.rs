@@ -7,15 +7,16 @@ use super::body;
 use super::traced::Traced;
 use crate::context::any::{AnyContext, Mode};
 use crate::context::func_graph::FuncGraph;
+use crate::context::kept::Kept;
 use crate::context::value::AnyValue;
 
 /// A function: a graph with arguments and results that an op calls.
 ///
 /// It is traced once from a closure, for arguments of given types and shapes, and called from
 /// graphs, from other functions and in eager mode; each call takes it, and what it calls, into the
-/// library of the graph or eager context, where it stays as long as that does: trace once and call
-/// often. [`EagerContext::remove_function`](tfp_core::EagerContext::remove_function) with its name
-/// takes it out of an eager context again. What the closure takes from outside is captured: the value
+/// library of the graph or eager context. In a graph it stays as long as that does. In an eager context
+/// it stays until nothing can call it any more: no clone, no other function, and no tape. A context
+/// whose ops run in the background keeps it. What the closure takes from outside is captured: the value
 /// that it had where the function was traced. Gradients flow through a call to its arguments and to
 /// what was captured.
 ///
@@ -96,6 +97,12 @@ impl GraphFunction {
                 .map(|output| (output.dtype(), Shape::unknown()))
                 .collect::<Vec<_>>()
         };
+        // One that somebody else added stays.
+        let kept = Kept::find(name).unwrap_or_else(|| {
+            let called = library.others().iter();
+            let holds = called.filter_map(|function| Kept::find(function.name()));
+            Kept::new(Vec::new(), holds.collect(), None)
+        });
         let mut outputs = signature(&imported.outputs);
         for ((dtype, shape), output) in outputs.iter_mut().zip(&imported.outputs) {
             if !matches!(*dtype, DataType::RESOURCE | DataType::VARIANT) {
@@ -109,6 +116,7 @@ impl GraphFunction {
                 inputs: signature(&imported.inputs),
                 outputs,
                 is_stateful: super::traced::is_stateful(&imported.graph)?,
+                kept,
             },
             captures: Vec::new(),
         })

@@ -10,6 +10,7 @@ use tfp_core::{
 
 use crate::context::any::{AnyContext, OWN_PREFIX};
 use crate::context::func_graph::FuncGraph;
+use crate::context::kept::Kept;
 use crate::context::op_info::OpInfo;
 use crate::context::value::AnyValue;
 
@@ -22,6 +23,8 @@ pub(crate) struct Traced {
     pub(crate) outputs: Vec<(DataType, Shape)>,
     /// Whether something in it has state or an effect.
     pub(crate) is_stateful: bool,
+    /// Takes it out of eager contexts again.
+    pub(crate) kept: Arc<Kept>,
 }
 
 /// Whether an operation of a graph has state or an effect.
@@ -48,13 +51,15 @@ fn signature(list: &[Output]) -> Result<Vec<(DataType, Shape)>> {
 }
 
 impl Traced {
-    /// Makes a function of a whole graph. A hash of the body becomes a part of its name.
+    /// Makes a function of a whole graph, which calls what `holds` holds. A hash of the body becomes a
+    /// part of its name.
     pub(crate) fn new(
         name: &str,
         graph: &Graph,
         inputs: &[Output],
         outputs: &[Output],
         effects: &[Operation],
+        holds: Vec<Arc<Kept>>,
     ) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let names: Vec<String> = (0..effects.len()).map(|i| format!("effect_{i}")).collect();
@@ -79,8 +84,10 @@ impl Traced {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{OWN_PREFIX}{legal}_{number}");
         let function = graph.to_function(&name, inputs, outputs, &options)?;
+        let kept = Kept::new(vec![function.name().to_owned()], holds, None);
         Ok(Self {
             function,
+            kept,
             nested: graph.functions()?.into(),
             inputs: signature(inputs)?,
             outputs: signature(outputs)?,
@@ -95,13 +102,17 @@ impl Traced {
         inputs: &[Output],
         outputs: &[Output],
     ) -> Result<Self> {
-        Self::new(name, func.graph(), inputs, outputs, &func.effects())
+        let (effects, holds) = (func.effects(), func.kept());
+        Self::new(name, func.graph(), inputs, outputs, &effects, holds)
     }
 
     /// Adds the function, and what it calls, to the library of a context.
     pub(crate) fn install(&self, cx: &AnyContext) -> Result<()> {
         for function in self.nested.iter().chain([&self.function]) {
             cx.add_function(function)?;
+        }
+        if let Some(eager) = cx.eager() {
+            self.kept.note(eager);
         }
         Ok(())
     }

@@ -10,24 +10,18 @@ mod derivative;
 pub(crate) mod loops;
 mod plan;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tfp_core::{DataType, Error, Operation, Output, Result, Shape, TensorHandle};
 
 use self::plan::{Plan, Ran, Wanted};
 use super::rule::{Backward, InputGradients, shared};
 use crate::context::any::{AnyContext, Mode, OWN_PREFIX};
+use crate::context::kept::Kept;
 use crate::context::record::OpRecord;
 use crate::context::tape::{CALLS, Calls, READS, Tape};
 use crate::context::value::{AnyValue, is_differentiable};
 use crate::function::body::{Body, Library};
-
-/// Plans of calls on tapes, which repeat with the same functions and shapes.
-type Plans = HashMap<String, Arc<dyn Plan>>;
-
-/// How many plans are kept before all are forgotten.
-const MOST_PLANS: usize = 512;
 
 /// Returns the names of the functions that an op calls.
 fn called(op: &OpRecord) -> Result<Vec<String>> {
@@ -41,12 +35,10 @@ fn called(op: &OpRecord) -> Result<Vec<String>> {
 
 /// Returns the plan of a call on a tape, one that was made before where there is one.
 fn repeated_plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<Arc<dyn Plan>> {
-    static PLANS: Mutex<Option<Plans>> = Mutex::new(None);
     let names = called(op)?;
-    // Other names may mean another function in another context.
-    if !names.iter().all(|name| name.starts_with(OWN_PREFIX)) {
+    let Some(kept) = own(&names) else {
         return plan(cx, op, wanted).map(Arc::from);
-    }
+    };
     let mut key = format!(
         "{} {names:?} {:?} {:?}",
         op.op_type(),
@@ -56,18 +48,17 @@ fn repeated_plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<
     for input in op.inputs() {
         key.push_str(&format!(" {}", known_shape(input)?));
     }
-    let plans = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = plans().as_ref().and_then(|plans| plans.get(&key)) {
-        return Ok(Arc::clone(found));
+    let found = kept.derived(key, || plan(cx, op, wanted).map(Arc::<dyn Plan>::from))?;
+    Ok(Arc::clone(&found))
+}
+
+/// Returns what holds the first of the functions, if all were traced by this crate: other names may mean
+/// another function in another context.
+fn own(names: &[String]) -> Option<Arc<Kept>> {
+    match names.iter().all(|name| name.starts_with(OWN_PREFIX)) {
+        true => Kept::find(names.first()?),
+        false => None,
     }
-    let made: Arc<dyn Plan> = plan(cx, op, wanted)?.into();
-    let mut plans = plans();
-    let known = plans.get_or_insert_default();
-    if known.len() >= MOST_PLANS {
-        known.clear();
-    }
-    known.insert(key, Arc::clone(&made));
-    Ok(made)
 }
 
 fn plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<Box<dyn Plan>> {
@@ -145,34 +136,37 @@ fn exchange(cx: &AnyContext, old: &Operation, new: &[AnyValue]) -> Result<()> {
     Ok(())
 }
 
+/// Returns, for each input of a call, whether it is a variable that the functions read.
+fn read_variables(cx: &AnyContext, op: &OpRecord, names: &[String]) -> Result<Vec<bool>> {
+    let first = usize::from(op.op_type().ends_with("If") || op.op_type().ends_with("Case"));
+    let mut found = vec![false; op.inputs().len()];
+    for name in names {
+        let body = Body::import(&Library::of(cx, name)?, &[])?;
+        for (input, reads) in body.inputs.iter().zip(&mut found[first..]) {
+            *reads |= input.dtype() == DataType::RESOURCE
+                && input.operation().consumers(0).iter().any(|(consumer, _)| {
+                    let op_type = consumer.op_type();
+                    READS.contains(&op_type.as_str()) || CALLS.contains(&op_type.as_str())
+                });
+        }
+    }
+    Ok(found)
+}
+
 /// The calls of a tape.
 pub(super) struct OnTape;
 
 impl Calls for OnTape {
     fn read_variables(&self, cx: &AnyContext, op: &OpRecord) -> Result<Vec<bool>> {
-        static KNOWN: Mutex<Option<HashMap<String, Vec<bool>>>> = Mutex::new(None);
-        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let names = called(op)?;
-        let key = format!("{} {names:?}", op.op_type());
-        if let Some(found) = known().as_ref().and_then(|known| known.get(&key)) {
-            return Ok(found.clone());
-        }
-        let first = usize::from(op.op_type().ends_with("If") || op.op_type().ends_with("Case"));
-        let mut found = vec![false; op.inputs().len()];
-        for name in &names {
-            let body = Body::import(&Library::of(cx, name)?, &[])?;
-            for (input, reads) in body.inputs.iter().zip(&mut found[first..]) {
-                *reads |= input.dtype() == DataType::RESOURCE
-                    && input.operation().consumers(0).iter().any(|(consumer, _)| {
-                        let op_type = consumer.op_type();
-                        READS.contains(&op_type.as_str()) || CALLS.contains(&op_type.as_str())
-                    });
+        match own(&names) {
+            Some(kept) => {
+                let key = format!("{} {names:?}", op.op_type());
+                let found = kept.derived(key, || read_variables(cx, op, &names))?;
+                Ok(found.to_vec())
             }
+            None => read_variables(cx, op, &names),
         }
-        if names.iter().all(|name| name.starts_with(OWN_PREFIX)) {
-            known().get_or_insert_default().insert(key, found.clone());
-        }
-        Ok(found)
     }
 
     fn execute(

@@ -11,7 +11,7 @@ use super::engine::GRADIENT_ATTR;
 use super::registry::register_gradient;
 use super::rule::{Backward, InputGradients, shared};
 use crate::context::any::{AnyContext, Mode};
-use crate::context::record::{Attrs, OpRecord};
+use crate::context::record::{Attrs, Brought, OpRecord};
 use crate::context::value::AnyValue;
 
 /// Computes with a custom gradient.
@@ -77,7 +77,7 @@ fn in_graph(
             op_type: "custom_gradient".to_owned(),
             inputs: call.op.inputs[count..].to_vec(),
             outputs: call.op.outputs[..count].to_vec(),
-            attrs: Attrs::Values(Vec::new(), Vec::new()),
+            attrs: Attrs::Values(Vec::new(), Brought::default()),
             custom: None,
         };
         let inner = Backward {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tfp_core::wire::{Reader, Writer};
@@ -19,6 +20,7 @@ use super::rename::renamed_functions;
 use super::structure::{Parameters, tell_types};
 use crate::checkpoint::{CheckpointReader, Objects, VALUE, index_path, read_objects};
 use crate::context::any::Mode;
+use crate::context::kept::Kept;
 use crate::context::value::AnyValue;
 use crate::files::file_error;
 use crate::function::body::read_signature;
@@ -29,8 +31,8 @@ use crate::variable::Variable;
 ///
 /// Its signatures are called in that context, in tapes over it and in functions that are traced; its
 /// variables are changed as any others, and [`Self::save`] writes it back with their values. The
-/// functions that it added stay in the context as long as that does, for tapes and traced functions may
-/// call them; [`Self::unload`] gives them back. For a graph with a session, see
+/// functions that it added are in the context until nothing can call them any more: the model, a
+/// [`ModelFunction`], a traced function and a tape that call one. For a graph with a session, see
 /// [`tfp_core::SavedModel`].
 #[derive(Debug)]
 pub struct Model {
@@ -38,9 +40,8 @@ pub struct Model {
     pub(super) meta: MetaGraph,
     context: EagerContext,
     suffix: String,
-    /// The names of the functions in the context, and of the gradients in the registry.
-    functions: Vec<String>,
-    gradients: Vec<String>,
+    /// Holds the functions in the context, and the gradients in the registry.
+    kept: Arc<Kept>,
     /// The tensor of each object that has one.
     tensors: BTreeMap<usize, AnyValue>,
     variables: BTreeMap<usize, Variable>,
@@ -73,6 +74,12 @@ impl Model {
         let gradients = registered(&meta.graph_def).map_err(damaged)?;
         let renamed =
             renamed_functions(&meta.graph_def, &op_types(&gradients), &suffix).map_err(damaged)?;
+        let here = |name: &str| format!("{name}{suffix}");
+        let functions = renamed.iter().map(|function| here(&function.name));
+        let rules: Vec<String> = gradients.iter().map(|known| here(&known.op_type)).collect();
+        let ending = Box::new(move || forget(&rules));
+        let kept = Kept::new(functions.collect(), Vec::new(), Some(ending));
+        kept.note(context);
         for function in &renamed {
             context
                 .add_function_def(&function.function_def)
@@ -85,14 +92,7 @@ impl Model {
             paths: object_paths(&meta),
             meta,
             context: context.clone(),
-            functions: renamed
-                .iter()
-                .map(|function| format!("{}{suffix}", function.name))
-                .collect(),
-            gradients: gradients
-                .iter()
-                .map(|gradient| format!("{}{suffix}", gradient.op_type))
-                .collect(),
+            kept,
             suffix,
             tensors: BTreeMap::new(),
             variables: BTreeMap::new(),
@@ -109,19 +109,18 @@ impl Model {
         Ok(model)
     }
 
-    /// Gives back the functions that the model added to its context, and the gradients that it registered,
-    /// as for a program that loads a new version of a model again and again.
+    /// Takes the functions that the model added out of its context now, also those that something could
+    /// still call.
     ///
-    /// Afterwards a call of its functions is an error, also by a tape that computes a gradient and by a
-    /// function that was traced with one. Its variables are gone when nothing holds them. TensorFlow keeps
+    /// Dropping the model does so when nothing can. After this a call of its functions is an error, also by
+    /// a tape that computes a gradient and by a function that was traced with one. TensorFlow keeps
     /// what it compiled for calls that were made, by which they may still succeed, until
     /// [`EagerContext::clear_caches`].
     ///
     /// # Errors
     /// What TensorFlow says.
     pub fn unload(self) -> Result<()> {
-        forget(&self.gradients);
-        for name in &self.functions {
+        for name in self.kept.names() {
             // Somebody else may have removed it.
             if self.context.has_function(name)? {
                 self.context.remove_function(name)?;
@@ -482,6 +481,7 @@ impl Model {
             outputs,
             captures,
             values: parameters.values(&function.inputs),
+            kept: Arc::clone(&self.kept),
         })
     }
 }

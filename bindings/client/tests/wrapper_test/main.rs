@@ -3,6 +3,7 @@
 mod cancelled;
 mod checkpoints;
 mod expressions;
+mod kept;
 mod models;
 mod shared;
 mod shared_types;

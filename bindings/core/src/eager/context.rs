@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_int};
 use std::fmt;
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tfp_sys::loader::fenced;
 use tfp_sys::{
@@ -86,6 +87,10 @@ pub(super) struct ContextInner {
     // The functions that were added, by name: calls bring theirs along each time.
     functions: Mutex<HashMap<String, FunctionId>>,
     calls: Mutex<Calls>,
+    /// Whether ops of some thread ever ran in the background.
+    in_background: AtomicBool,
+    /// Bytes of the functions that were removed since the cached kernels were dropped.
+    removed: AtomicUsize,
 }
 
 // SAFETY: a context guards itself; the pool is guarded here.
@@ -125,6 +130,37 @@ pub struct EagerContext {
     inner: Arc<ContextInner>,
     device: Option<Arc<CString>>,
     cancellation: Option<Cancellation>,
+}
+
+/// An [`EagerContext`] that may be gone.
+#[derive(Clone)]
+pub struct WeakEagerContext(Weak<ContextInner>);
+
+impl WeakEagerContext {
+    /// Returns the context, if something still keeps it.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<EagerContext> {
+        self.0
+            .upgrade()
+            .map(|inner| EagerContext::from_inner(&inner))
+    }
+
+    /// Whether it is of a context.
+    #[must_use]
+    pub fn is_of(&self, context: &EagerContext) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&context.inner))
+    }
+}
+
+impl fmt::Debug for WeakEagerContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.0.strong_count() == 0 {
+            "gone"
+        } else {
+            "alive"
+        };
+        write!(f, "WeakEagerContext({state})")
+    }
 }
 
 impl EagerContext {
@@ -176,6 +212,8 @@ impl EagerContext {
                 calls: Mutex::default(),
                 executors: Mutex::default(),
                 cancellations: Mutex::default(),
+                in_background: options.is_async.into(),
+                removed: AtomicUsize::new(0),
             }),
             device: None,
             cancellation: None,
@@ -209,6 +247,23 @@ impl EagerContext {
     /// Calls functions on the context.
     pub(super) fn fenced<T>(&self, functions: impl FnOnce() -> T) -> Result<T> {
         self.inner.fence.call(functions)
+    }
+
+    pub(super) fn note_background(&self) {
+        self.inner.in_background.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether ops of some thread have ever run in the background, by [`EagerOptions::is_async`] or an
+    /// [`Executor`].
+    #[must_use]
+    pub fn runs_in_background(&self) -> bool {
+        self.inner.in_background.load(Ordering::Relaxed)
+    }
+
+    /// Returns a reference that does not keep the context alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakEagerContext {
+        WeakEagerContext(Arc::downgrade(&self.inner))
     }
 
     /// Keeps the executor that the current thread has from now on, instead of the one that it had.

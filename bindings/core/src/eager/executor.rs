@@ -28,6 +28,9 @@ impl Executor {
     /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when TensorFlow returns none.
     pub fn new(context: &EagerContext, is_async: bool, in_flight: u16) -> Result<Self> {
         let c = &context.api().eager_c_api_experimental;
+        if is_async {
+            context.note_background();
+        }
         // SAFETY: the function has no precondition; nothing else deletes what it makes.
         fenced(|| unsafe {
             // Not in a stream: after one has broken, another one waits for ever for the task.

@@ -127,6 +127,7 @@ impl Derivative {
             &body.inputs,
             &outputs,
             &body.effects,
+            body.holds.clone(),
         )
     }
 

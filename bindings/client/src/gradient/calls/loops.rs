@@ -161,6 +161,7 @@ impl LoopPlan {
             &condition.inputs,
             &condition.outputs,
             &condition.effects,
+            condition.holds,
         )?;
         let [backward_condition, backward_body] = parts.backward()?;
         Ok(Self {

@@ -1,6 +1,7 @@
 //! The functions of an eager context.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
 use super::EagerContext;
@@ -11,6 +12,10 @@ use crate::base::error::{Error, Result};
 use crate::graph::def::FunctionDef;
 use crate::graph::in_place;
 use crate::graph::untrusted::Calls;
+
+/// Bytes of removed functions after which cached kernels are dropped: a kernel takes about ten times the
+/// bytes of the function that it calls.
+const MOST_REMOVED: usize = 2 << 20;
 
 impl EagerContext {
     /// Adds a function; does nothing when the same function is there.
@@ -106,23 +111,43 @@ impl EagerContext {
 
     /// Removes a function.
     ///
+    /// TensorFlow keeps the kernels of calls that were made. After functions of some size, [`Self::clear_caches`]
+    /// drops all kernels, where no ops run in the background; calls make theirs again.
+    ///
     /// # Errors
     /// TensorFlow's status when there is none of the name.
     pub fn remove_function(&self, name: &str) -> Result<()> {
         if !self.has_function(name)? {
             return Err(Error::not_found("function", name, "the eager context"));
         }
+        let size = self.function_def(name)?.len();
         let c_name = c_string(name)?;
         let api = self.inner.api;
         let status = Status::new(api)?;
         let mut functions = self.functions();
         functions.remove(name);
         self.calls().set(name.as_bytes(), None);
-        // SAFETY: context, name and status are alive.
-        self.fenced(|| unsafe {
-            let (c, name) = (&api.eager_c_api, c_name);
-            c.TFE_ContextRemoveFunction(self.as_ptr(), name.as_ptr(), status.as_ptr());
-        })?;
-        status.check()
+        let (context, name) = (self.as_ptr(), c_name.as_ptr());
+        // TensorFlow counts how often a function was added.
+        loop {
+            // SAFETY: context, name and status are alive.
+            let is_there = self.fenced(|| unsafe {
+                let c = &api.eager_c_api;
+                c.TFE_ContextRemoveFunction(context, name, status.as_ptr());
+                c.TFE_ContextHasFunction(context, name)
+            })?;
+            status.check_ref()?;
+            if is_there == 0 {
+                break;
+            }
+        }
+        drop(functions);
+        let removed = &self.inner.removed;
+        let total = removed.fetch_add(size, Ordering::Relaxed) + size;
+        if total >= MOST_REMOVED && !self.runs_in_background() {
+            removed.store(0, Ordering::Relaxed);
+            self.clear_caches();
+        }
+        Ok(())
     }
 }
