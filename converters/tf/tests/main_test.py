@@ -7,7 +7,7 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import keras
@@ -17,6 +17,7 @@ import tensorflow as tf
 from keras import layers
 
 from converters.tf.tests.models import mlp
+from converters.tf.tests.warm import Warm
 
 _PROGRAM = os.environ.get("TF2RUST", "")
 
@@ -25,9 +26,18 @@ def _start() -> list[str]:
     return [str(Path(_PROGRAM).absolute())] if _PROGRAM else [sys.executable, "-m", _MODULE]
 
 
+_WARM: list[Warm] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> Iterator[None]:
+    _WARM.append(Warm())
+    yield
+    _WARM.pop().close()
+
+
 def _run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [*_start(), *(str(a) for a in arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return _WARM[-1].run([str(a) for a in arguments])
 
 
 _MODULE = "converters.tf.cli.main"
