@@ -231,6 +231,36 @@ _CASES: dict[str, tuple[Any, ...]] = {
         )
         for mode in ("constant", "reflect", "edge", "wrap")
     },
+    "grid": (
+        "AffineGrid",
+        {"theta": _data(2, 2, 3), "size": _ints(2, 3, 5, 6)},
+        [[2, 5, 6, 2]],
+        {"align_corners": 1},
+        [{"size": _ints(2, 7, 5, 6)}],
+        [{"size": _ints(2, 3, 6, 5)}, {"size": _ints(1, 3, 5, 6)}],
+    ),
+    "bands": (
+        "MelWeightMatrix",
+        {
+            "bands": np.array(8, np.int32),
+            "length": np.array(16, np.int32),
+            "rate": np.array(8192, np.int32),
+            "low": np.array(0, np.float32),
+            "high": np.array(4096, np.float32),
+        },
+        [[9, 8]],
+        {},
+        [
+            {"length": np.array(17, np.int32)},
+            {"rate": np.array(16000, np.int32)},
+            {"low": np.array(450, np.float32), "high": np.array(3000, np.float32)},
+        ],
+        [
+            {"bands": np.array(7, np.int32)},
+            {"length": np.array(18, np.int32)},
+            {"high": np.array(1e6, np.float32)},
+        ],
+    ),
     "padding of named axes": (
         "Pad",
         {
