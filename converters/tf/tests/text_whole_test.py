@@ -189,11 +189,12 @@ def test_white_space_at_the_ends(ragged: bool, tmp_path: Path) -> None:
     module = tf.Module()
     module.layer = layer
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def numbers(texts: Any) -> Any:
         return layer(texts).to_tensor() if ragged else layer(texts)
 
-    tf.saved_model.save(module, str(tmp_path), signatures=numbers)
+    spec = tf.TensorSpec([None], tf.string)
+    function = tf.function(numbers, input_signature=[spec])
+    tf.saved_model.save(module, str(tmp_path), signatures=function)
     loaded = load(tmp_path, LoadOptions())
     graph = convert(loaded.trace)
     assert problems(graph) == []

@@ -145,9 +145,9 @@ class Nodes:
         known = all(isinstance(v, Symbol | Known) for v in given)
         about = isinstance(ctx.args[0], Symbol) if op in MOVING else open_dims
         if op in _SHAPES or (op in DIMENSIONS and about and known):
-            result = DIMENSIONS[op](ctx)
-            if result is not None:
-                return [_plain(found) for found in _listed(result)]
+            dims = DIMENSIONS[op](ctx)
+            if dims is not None:
+                return [_plain(found) for found in _listed(dims)]
         if known and not open_dims and op not in _NOT_CONSTANT:
             with eager.eager_mode(), tf.device("/CPU:0"):
                 results = _listed(HANDLERS[op](ctx))
