@@ -132,10 +132,28 @@ def test_rows_of_as_many_turns_as_the_file_states(tmp_path: Path) -> None:
             interpret(graph, _fed(turns, going, least))
 
 
-def test_rows_that_nothing_counts_are_refused(tmp_path: Path) -> None:
-    model = _loop(3, [2], {"turns": np.array(5), "going": _YES})
+def test_rows_of_a_loop_over_a_large_input(tmp_path: Path) -> None:
+    known = {"turns": _ENDLESS, "going": _YES, "least": np.array(10, np.float32)}
+    model = _loop(4, [5, 8], known)
+    # The sum of the fourth turn is the first one of at most 10.
+    x = np.full((5, 8), 3.0, np.float32)
+    _agree(model, _converted(model, tmp_path), {"x": x})
+
+
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [
+        ({"going": _YES}, "operand 0 is computed from the model's inputs"),
+        ({"turns": np.array(5), "going": _YES}, "rows .* of a number that nothing states"),
+        ({"turns": np.array(65), "going": _YES, "least": np.array(-1, np.float32)}, "rows of more"),
+    ],
+)
+def test_rows_that_nothing_counts_are_refused(
+    known: Mapping[str, Array], reason: str, tmp_path: Path
+) -> None:
+    model = _loop(3, [2], known)
     model.graph.output[1].type.tensor_type.shape.dim[0].dim_param = "n"
-    with pytest.raises(UnsupportedError, match="operand 0 is computed from the model's inputs"):
+    with pytest.raises(UnsupportedError, match=reason):
         _converted(model, tmp_path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.load.onnx.agreed import confirmed, wanted
+from converters.tf.load.onnx.agreed import confirmed, is_given, wanted
 from converters.tf.load.onnx.context import Context, Handler, Result, axis_of, fixed
 from converters.tf.load.onnx.file import Graph
 from converters.tf.load.onnx.values import Known, Tensor, Value, shape_of
@@ -111,6 +111,9 @@ def _turn(
 
 def _stated(ctx: Context, body: Graph, carried: list[Value]) -> Result:
     """Writes out as many turns as the file states rows; a call of another number fails."""
+    shapes = ctx.node.shapes[len(carried) :]
+    if not is_given(ctx, 0) and (not shapes or shapes[0] is None):
+        raise Refused(f"rows of more than {_MOST_TURNS} turns, or of a number that nothing states")
     turns = wanted(ctx, 0, len(carried))[0]
     if not 0 < turns <= _MOST_TURNS:
         raise Refused(f"a loop of {turns} turns; 1 to {_MOST_TURNS} are supported")

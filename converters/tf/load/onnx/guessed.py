@@ -23,7 +23,7 @@ from converters.tf.load.onnx.values import Known
 # As many conversions are tried.
 _MOST_TRIES = 32
 # No input has this dimension: what needs it is refused.
-_ANY = unknown("any")
+_ANY = unknown("(any)")
 
 Guess = Mapping[str, Known | Symbol]
 
