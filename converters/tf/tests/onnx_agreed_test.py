@@ -231,6 +231,36 @@ _CASES: dict[str, tuple[Any, ...]] = {
         )
         for mode in ("constant", "reflect", "edge", "wrap")
     },
+    "grid": (
+        "AffineGrid",
+        {"theta": _data(2, 2, 3), "size": _ints(2, 3, 5, 6)},
+        [[2, 5, 6, 2]],
+        {"align_corners": 1},
+        [{"size": _ints(2, 7, 5, 6)}],
+        [{"size": _ints(2, 3, 6, 5)}, {"size": _ints(1, 3, 5, 6)}],
+    ),
+    "bands": (
+        "MelWeightMatrix",
+        {
+            "bands": np.array(8, np.int32),
+            "length": np.array(16, np.int32),
+            "rate": np.array(8192, np.int32),
+            "low": np.array(0, np.float32),
+            "high": np.array(4096, np.float32),
+        },
+        [[9, 8]],
+        {},
+        [
+            {"length": np.array(17, np.int32)},
+            {"rate": np.array(16000, np.int32)},
+            {"low": np.array(450, np.float32), "high": np.array(3000, np.float32)},
+        ],
+        [
+            {"bands": np.array(7, np.int32)},
+            {"length": np.array(18, np.int32)},
+            {"high": np.array(1e6, np.float32)},
+        ],
+    ),
     "padding of named axes": (
         "Pad",
         {
@@ -311,6 +341,43 @@ def test_a_size_inside_of_a_model(tmp_path: Path) -> None:
     _agree(model, graph, given)
     with pytest.raises(ValueError, match="an index is not below"):
         interpret(graph, {"size": np.array(9, np.int64)})
+
+
+def _sized(outputs: Sequence[str]) -> onnx.ModelProto:
+    """Returns a model that adds an image of zeros, and gives the channels of its size, too."""
+    nodes = [
+        helper.make_node("Split", ["size"], ["n", "c", "h", "w"], num_outputs=4),
+        helper.make_node("Concat", ["n", "h", "w"], ["shape"], axis=0),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("Add", ["x", "zeros"], ["y"]),
+        helper.make_node("Identity", ["c"], ["z"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 1, 1]),
+        helper.make_tensor_value_info("size", TensorProto.INT64, [4]),
+    ]
+    known = {
+        "y": helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 5, 6]),
+        "z": helper.make_tensor_value_info("z", TensorProto.INT64, [1]),
+    }
+    graph = helper.make_graph(nodes, "g", inputs, [known[name] for name in outputs])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+
+
+def test_an_element_that_nothing_needs_may_be_any(tmp_path: Path) -> None:
+    model = _sized(["y"])
+    graph = _converted(model, tmp_path)
+    x = _data(2, 1, 1)
+    for channels in (1, 2, 64):
+        _agree(model, graph, {"x": x, "size": _ints(2, channels, 5, 6)})
+    for wrong in ((2, 3, 6, 5), (1, 3, 5, 6), (2, 0, 5, 6), (2, -1, 5, 6)):
+        with pytest.raises(ValueError, match="an index is not below"):
+            interpret(graph, {"x": x, "size": _ints(*wrong)})
+
+
+def test_an_element_that_a_result_needs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="operand 0 is computed from the model's inputs"):
+        _converted(_sized(["y", "z"]), tmp_path)
 
 
 def test_what_the_file_does_not_state_is_refused(tmp_path: Path) -> None:

@@ -316,7 +316,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         lambda x: _number(tf.strings.regex_replace(x, "a", "", replace_global=False)),
         "first match alone",
     ),
-    "joined": (lambda x: _number(tf.strings.join([x, x])), "no kernel for the op StringJoin"),
+    "joined": (lambda x: _number(tf.strings.join([x, x])), "text that is joined, cut or counted"),
     "compared": (lambda x: tf.equal(x, tf.strings.lower(x)), "text that is standardized"),
     "separator": (
         lambda x: _number(tf.strings.split(x[:, 0], "--").to_tensor(shape=[None, 3])),

@@ -176,6 +176,64 @@ def test_runs_that_make_a_difference_are_refused() -> None:
         assert "runs of characters that become b' '" in problems(graph)[0][1]
 
 
+def _stripped(text: Any) -> Any:
+    text = tf.strings.regex_replace(tf.strings.strip(text), r"[^A-Za-z \t]", "")
+    return tf.strings.lower(tf.strings.strip(text))
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_white_space_at_the_ends(ragged: bool, tmp_path: Path) -> None:
+    """A ragged layer in a SavedModel whose function makes a tensor of what it gives."""
+    words = ["the", "fox", "a", "b", "com", "gmail"]
+    layer = layers.TextVectorization(vocabulary=words, standardize=_stripped, ragged=ragged)
+    module = tf.Module()
+    module.layer = layer
+
+    def numbers(texts: Any) -> Any:
+        return layer(texts).to_tensor() if ragged else layer(texts)
+
+    spec = tf.TensorSpec([None], tf.string)
+    function = tf.function(numbers, input_signature=[spec])
+    tf.saved_model.save(module, str(tmp_path), signatures=function)
+    loaded = load(tmp_path, LoadOptions())
+    graph = convert(loaded.trace)
+    assert problems(graph) == []
+    (port,) = graph.inputs
+    texts = [*_texts(60), "\v the\t\f fox\r\n", " \n", "the"]
+    given = {port.name: np.array(texts, object)}
+    found, expected = interpret(graph, given), loaded.predict(given)
+    for name, array in expected.items():
+        assert np.array_equal(found[name], array)
+
+
+def test_white_space_cut_off_from_whole_texts_is_refused() -> None:
+    def body(x: Any) -> Any:
+        return tf.strings.to_hash_bucket_fast(tf.strings.strip(x), 9)
+
+    graph = convert(trace_model(_calls(body)).trace)
+    assert "white space cut off" in problems(graph)[0][1]
+
+
+@pytest.mark.parametrize("form", ["keras", "saved_model"])
+@pytest.mark.parametrize("kind", ["ragged", "sparse"])
+def test_outputs_that_are_no_tensors_are_refused(kind: str, form: str, tmp_path: Path) -> None:
+    mode = "int" if kind == "ragged" else "multi_hot"
+    options: dict[str, Any] = {kind: True, "output_mode": mode}
+    layer = layers.TextVectorization(vocabulary=["the", "fox"], **options)
+    advice = {"ragged": r"ragged=False, or give .to_tensor\(\)", "sparse": "sparse=False"}[kind]
+    with pytest.raises(UnsupportedError, match=f"^(?s:.*)output .*: it is {kind}.*{advice}"):
+        if form == "keras":
+            x = keras.Input((), dtype="string")
+            trace_model(keras.Model(x, layer(x)))
+        else:
+            module = tf.Module()
+            module.layer = layer
+            spec = tf.TensorSpec([None], tf.string)
+            function = tf.function(lambda x: layer(x), input_signature=[spec])
+            tf.saved_model.save(module, str(tmp_path), signatures=function)
+            load(tmp_path, LoadOptions())
+
+
 _FEATURES = {
     "string": np.array([[text] for text in _texts(20)], object),
     "int64": np.array([[(n - 9) * (1 << 55) // 7 + n] for n in range(28)]),

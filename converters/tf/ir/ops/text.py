@@ -21,6 +21,7 @@ __all__ = [
     "Change",
     "Characters",
     "Each",
+    "Ends",
     "Every",
     "Letters",
     "Reading",
@@ -37,6 +38,7 @@ __all__ = [
 
 # As many changes, and as long patterns, as the kernel has memory for.
 _MOST_CHANGES, _LONGEST, _WIDEST = 8, 255, 16
+_SPACES = b"\t\n\v\f\r "
 _CHARACTER = re.compile(rb"[\x00-\x7f]|[\x80-\xff][\x80-\xbf]*")
 
 
@@ -83,7 +85,17 @@ class Every:
     becomes: bytes
 
 
-Change: TypeAlias = Letters | Each | Every
+class Ends(StrEnum):
+    """What is cut off from both ends of a text.
+
+    The kernel does not serve it; where a text is taken apart at white space, it may make no
+    difference.
+    """
+
+    SPACES = "spaces"
+
+
+Change: TypeAlias = Letters | Each | Every | Ends
 
 
 @dataclass(frozen=True)
@@ -150,11 +162,14 @@ class Reading:
     def at_spaces(self) -> Reading:
         """Returns it, and then taken apart at white space.
 
-        How many white spaces a run becomes makes no difference there, unless something that comes
-        later makes letters of them or looks for several bytes.
+        How many white spaces a run becomes makes no difference there, and neither does white space
+        at the ends, unless something that comes later makes letters of it or looks for several
+        bytes.
         """
         changes: list[Change] = []
         for change in reversed(self.changes):
+            if change is Ends.SPACES and not any(_tells(later, _SPACES) for later in changes):
+                continue
             spaces = change.becomes if isinstance(change, Each) and change.runs else b""
             if spaces.isspace() and not any(_tells(later, spaces) for later in changes):
                 assert isinstance(change, Each)
@@ -169,6 +184,8 @@ class Reading:
             for change in self.changes
             if isinstance(change, Each) and change.runs
         ]
+        if Ends.SPACES in self.changes:
+            found.append("white space cut off from texts that are not then taken apart there")
         if len(self.changes) > _MOST_CHANGES:
             found.append(f"{len(self.changes)} changes of a text; at most {_MOST_CHANGES}")
         longest = max((len(c.of) for c in self.changes if isinstance(c, Every)), default=0)
@@ -192,6 +209,8 @@ def _changed(text: bytes, change: Change) -> bytes:
         return text.lower()
     if change is Letters.UPPER:
         return text.upper()
+    if change is Ends.SPACES:
+        return text.strip(_SPACES)
     if isinstance(change, Every):
         return text.replace(change.of, change.becomes)
     assert isinstance(change, Each)

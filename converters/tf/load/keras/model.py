@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Layer
+from converters.tf.load.dense import check_dense
 from converters.tf.load.port_names import input_names
 from converters.tf.load.saved_model.captures import captured
 from converters.tf.load.shapes import FixedShapes
@@ -160,7 +161,8 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
     """Traces a built model in inference mode.
 
     Raises:
-        UnsupportedError: Its inputs are not known, or a dimension other than the batch is not.
+        UnsupportedError: Its inputs are not known, or a dimension other than the batch is not, or
+            an output is no tensor.
     """
     structure, specs, ports = _specs(model, fixed)
     output_names: list[str] = []
@@ -168,7 +170,9 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
     def run(*flat: Any) -> Any:
         inputs = keras.tree.pack_sequence_as(structure, list(flat))
         outputs = model(inputs, training=False)
-        output_names.extend(_output_names(model, outputs))
+        names = _output_names(model, outputs)
+        check_dense(zip(names, keras.tree.flatten(outputs), strict=True))
+        output_names.extend(names)
         return [tf.convert_to_tensor(t) for t in keras.tree.flatten(outputs)]
 
     with _recording(model) as recorders:

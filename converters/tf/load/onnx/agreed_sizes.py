@@ -25,6 +25,9 @@ from converters.tf.load.onnx.agreed import (
 from converters.tf.load.onnx.context import Context, Handler, Result, axis_of
 from converters.tf.load.saved_model.replay import Refused
 
+# The scale of mels: 2595 for each factor of 10 of a frequency beyond 700 Hz.
+_PER_DECADE, _BREAK, _TEN = 2595.0, 700.0, math.log(10.0)
+
 
 def _reshaped(ctx: Context, plain: Handler) -> Result:
     """A size may be -1, or 0 for that of the operand."""
@@ -93,6 +96,17 @@ def _parted(ctx: Context, plain: Handler) -> Result:
 
 def _unpooled(ctx: Context, plain: Handler) -> Result:
     return _exactly(ctx, plain, 2, wanted(ctx, 2))
+
+
+def _gridded(ctx: Context, plain: Handler) -> Result:
+    """The operand has the shape of an image, of whose channels nothing depends."""
+    batch, *spatial, _ = wanted(ctx, 1)
+    if length(ctx, 1) != len(spatial) + 2:
+        raise Refused(f"{length(ctx, 1)} sizes of an image, where {spatial} are stated")
+    given = numbers(ctx, 1)
+    holds = tf.logical_and(tf.equal(given[0], batch), equal(given[2:], spatial))
+    known = np.array([batch, 1, *spatial], np.int64)
+    return confirmed(ctx, plain(with_known(ctx, {1: known})), holds)
 
 
 def _counted(ctx: Context, plain: Handler) -> Result:
@@ -172,11 +186,38 @@ def _framed(ctx: Context, plain: Handler) -> Result:
     return tried(ctx, plain, ways, matches)
 
 
+def _banded(ctx: Context, plain: Handler) -> Result:
+    """Weighs whole bins of a spectrum for each band, by edges that the call computes."""
+    count, bands = wanted(ctx, 0)
+    many, length, rate = (tf.reshape(tf.cast(ctx.form(i), tf.float64), []) for i in range(3))
+    edges = tf.stack([tf.reshape(tf.cast(ctx.form(i), tf.float64), []) for i in (3, 4)])
+    ends = _PER_DECADE / _TEN * tf.math.log(1.0 + edges / _BREAK)
+    step = (ends[1] - ends[0]) / (bands + 2.0)
+    mels = tf.constant(np.arange(bands + 2.0)) * step + ends[0]
+    hertz = _BREAK * (tf.math.exp(mels * (_TEN / _PER_DECADE)) - 1.0)
+    at = tf.floor(hertz * (length + 1.0) / rate)
+    first, middle, last = at[:-2], at[1:-1], at[2:]
+    places = tf.constant(np.arange(float(count))[:, None])
+    rises = tf.logical_and(places >= first, places < middle)
+    falls = tf.logical_and(places > middle, places < last)
+    one, zero = tf.ones([], tf.float64), tf.zeros([], tf.float64)
+    up = (places - first) / tf.maximum(middle - first, one)
+    down = (last - places) / tf.maximum(last - middle, one)
+    weights = tf.where(rises, up, tf.where(falls, down, zero))
+    weights = tf.where(tf.equal(places, middle), one, weights)
+    agrees = tf.logical_and(tf.equal(many, bands), tf.equal(tf.floor(length / 2.0) + 1.0, count))
+    inside = tf.logical_and(at[0] >= 0.0, tf.reduce_all(at <= count))
+    inside = tf.logical_and(inside, tf.reduce_all(middle < count))
+    return confirmed(ctx, tf.cast(weights, tf.float32), tf.logical_and(agrees, inside))
+
+
 OPS: Mapping[str, tuple[tuple[int, ...], Agreed]] = {
+    "AffineGrid": ((1,), _gridded),
     "Col2Im": ((1, 2), _joined),
     "ConstantOfShape": ((0,), _filled),
     "Expand": ((1,), _expanded),
     "MaxUnpool": ((2,), _unpooled),
+    "MelWeightMatrix": ((0, 1, 2, 3, 4), _banded),
     "OneHot": ((1,), _one_axis),
     "Range": ((0, 1, 2), _counted),
     "Reshape": ((1,), _reshaped),

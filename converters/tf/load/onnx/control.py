@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from converters.tf.load.onnx.agreed import confirmed, is_given, wanted
 from converters.tf.load.onnx.context import Context, Handler, Result, axis_of, fixed
 from converters.tf.load.onnx.file import Graph
 from converters.tf.load.onnx.values import Known, Tensor, Value, shape_of
@@ -67,30 +68,99 @@ def _chosen(ctx: Context, then: Value, other: Value) -> Tensor:
 
 
 def _loop(ctx: Context) -> Result:
-    """A loop of a fixed number of turns, written out turn by turn."""
+    """A loop: its turns are written out if their number is known, or if the file states it."""
     body = _branch(ctx, "body")
     carried: list[Value] = [ctx.value(i) for i in range(2, len(ctx.args))]
-    turns = ctx.ints(0)[0] if ctx.has(0) else None
-    if turns is None or turns > _MOST_TURNS:
-        raise Refused(f"a loop of more than {_MOST_TURNS} turns, or that the model ends")
+    found = _written_out(ctx, body, carried)
+    if found is not None:
+        return found
+    written = len(body.outputs) - 1 - len(carried)
+    return _stated(ctx, body, carried) if written else _turning(ctx, body, carried)
+
+
+def _written_out(ctx: Context, body: Graph, carried: list[Value]) -> Result | None:
+    """Returns the results of a loop of few turns, or nothing if the model's inputs end it."""
+    if not ctx.has(0) or not all(isinstance(ctx.value(i), Known) for i in (0, 1) if ctx.has(i)):
+        return None
+    turns = ctx.ints(0)[0]
     if ctx.has(1) and not bool(ctx.array(1).ravel()[0]):
         turns = 0
-    scans: list[list[Value]] = []
+    if turns > _MOST_TURNS:
+        return None
+    count, scans = len(carried), []
     for turn in range(turns):
-        index = Known(np.asarray(turn, np.int64))
-        going, *results = ctx.session.body(body, [index, Known(np.asarray(True)), *carried])
-        if not isinstance(going, Known):
-            raise Refused("a loop that the model's inputs end")
-        carried, scanned = results[: len(carried)], results[len(carried) :]
+        going, carried, scanned = _turn(ctx, body, turn, carried)
         scans.append(scanned)
+        if not isinstance(going, Known):
+            return None
         if not bool(going.data.ravel()[0]):
             break
-    if not scans and len(body.outputs) > 1 + len(carried):
+    if not scans and len(body.outputs) > 1 + count:
         raise Refused("a loop without turns")
-    stacked = [
-        _stacked(ctx, [s[i] for s in scans]) for i in range(len(body.outputs) - 1 - len(carried))
+    return [*carried, *(_stacked(ctx, list(column)) for column in zip(*scans, strict=True))]
+
+
+def _turn(
+    ctx: Context, body: Graph, turn: int, carried: list[Value]
+) -> tuple[Value, list[Value], list[Value]]:
+    """Returns whether a loop goes on after a turn, what it carries, and what it wrote."""
+    index, going = Known(np.asarray(turn, np.int64)), Known(np.asarray(True))
+    after, *results = ctx.session.body(body, [index, going, *carried])
+    return after, results[: len(carried)], results[len(carried) :]
+
+
+def _stated(ctx: Context, body: Graph, carried: list[Value]) -> Result:
+    """Writes out as many turns as the file states rows; a call of another number fails."""
+    shapes = ctx.node.shapes[len(carried) :]
+    if not is_given(ctx, 0) and (not shapes or shapes[0] is None):
+        raise Refused(f"rows of more than {_MOST_TURNS} turns, or of a number that nothing states")
+    turns = wanted(ctx, 0, len(carried))[0]
+    if not 0 < turns <= _MOST_TURNS:
+        raise Refused(f"a loop of {turns} turns; 1 to {_MOST_TURNS} are supported")
+    before: Any = tf.reshape(ctx.form(1), []) if ctx.has(1) else tf.constant(True)
+    holds, scans = before, []
+    for turn in range(turns):
+        holds = tf.logical_and(holds, before)
+        going, carried, scanned = _turn(ctx, body, turn, carried)
+        before = tf.reshape(ctx.formed(going), [])
+        scans.append(scanned)
+    limit = _limit(ctx)
+    ends = tf.logical_not(before)
+    if limit is not None:
+        ends = tf.logical_or(tf.equal(limit, turns), tf.logical_and(limit > turns, ends))
+    rows = [_stacked(ctx, list(column)) for column in zip(*scans, strict=True)]
+    return [
+        confirmed(ctx, ctx.result(ctx.formed(value)), tf.logical_and(holds, ends))
+        for value in (*carried, *rows)
     ]
-    return [*carried, *stacked]
+
+
+def _limit(ctx: Context) -> Any:
+    """Returns the most turns of a loop, if there are."""
+    return tf.reshape(tf.cast(ctx.form(0), tf.int64), []) if ctx.has(0) else None
+
+
+def _turning(ctx: Context, body: Graph, carried: list[Value]) -> Result:
+    """A loop of many turns, or that the model's inputs end."""
+    shapes, limit = [shape_of(v) for v in carried], _limit(ctx)
+
+    def goes_on(turn: Any, going: Any, *state: Any) -> Any:
+        del state
+        return going if limit is None else tf.logical_and(turn < limit, going)
+
+    def run(turn: Any, going: Any, *state: Any) -> list[Any]:
+        del going
+        values = [ctx.result(t, None, shape) for t, shape in zip(state, shapes, strict=True)]
+        index = ctx.result(turn, None, ())
+        after, *results = ctx.session.body(body, [index, Known(np.asarray(True)), *values])
+        if [shape_of(v) for v in results] != shapes:
+            raise Refused("a loop that carries values of other shapes from turn to turn")
+        return [turn + 1, tf.reshape(ctx.formed(after), []), *map(ctx.formed, results)]
+
+    first = tf.reshape(ctx.form(1), []) if ctx.has(1) else tf.constant(True)
+    start = [tf.zeros([], tf.int64), first, *map(ctx.formed, carried)]
+    _, _, *found = tf.while_loop(goes_on, run, start)
+    return [ctx.result(t, None, shape) for t, shape in zip(found, shapes, strict=True)]
 
 
 def _stacked(ctx: Context, values: list[Value], axis: int = 0) -> Tensor:

@@ -15,8 +15,6 @@ from converters.tf.load.onnx.shapes import without
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
-# Classes of all examples among whose boxes some are kept.
-_MOST_GROUPS = 256
 # Pairs of elements that are compared to find slices that are equal, at most.
 _MOST_PAIRS = 1 << 22
 
@@ -132,42 +130,6 @@ def _non_zero(ctx: Context) -> Result:
     return ctx.result(tf.transpose(tf.where(ctx.form(0))))
 
 
-def _suppress(ctx: Context) -> Result:
-    """Keeps the best boxes of each class: the numbers of their example, class and place."""
-    batch, classes, count = ctx.shape(1)
-    kinds = fixed(classes, "the number of classes")
-    groups = fixed(batch, "the number of examples") * kinds
-    most = int(ctx.ints(2)[0]) if ctx.has(2) else 0
-    if not is_open(count):
-        most = min(most, int(whole(count, "the number of boxes")))
-    if most < 1 or groups > _MOST_GROUPS:
-        raise Refused(f"{most} boxes of each of {groups} classes")
-    overlap = float(ctx.array(3).item()) if ctx.has(3) else 0.0
-    least = float(ctx.array(4).item()) if ctx.has(4) else float(np.finfo(np.float32).min)
-    boxes, scores = ctx.form(0), ctx.form(1)
-    if ctx.attr("center_point_box", 0):
-        x, y, width, height = tf.unstack(boxes, axis=-1)
-        half = (height / 2, width / 2)
-        boxes = tf.stack([y - half[0], x - half[1], y + half[0], x + half[1]], -1)
-    found = []
-    for group in range(groups):
-        example, number = divmod(group, kinds)
-        chosen, valid = tf.raw_ops.NonMaxSuppressionV4(
-            boxes=boxes[example],
-            scores=scores[example, number],
-            max_output_size=most,
-            iou_threshold=overlap,
-            score_threshold=least,
-            pad_to_max_output_size=True,
-        )
-        found.append((chosen, tf.range(most) < valid))
-    chosen, there = (tf.stack(parts) for parts in zip(*found, strict=True))
-    kept = tf.where(tf.reshape(there, [-1]))
-    place = tf.gather(tf.reshape(tf.cast(chosen, tf.int64), [-1, 1]), kept[:, 0])
-    group = kept // most
-    return ctx.result(tf.concat([group // kinds, group % kinds, place], 1))
-
-
 def _unique(ctx: Context) -> Result:
     axis = ctx.attr("axis")
     if not isinstance(ctx.value(0), Known):
@@ -269,7 +231,6 @@ OPS: Mapping[str, Handler] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
-    "NonMaxSuppression": _suppress,
     "NonZero": _non_zero,
     "OneHot": _one_hot,
     "ReverseSequence": _reverse_sequence,

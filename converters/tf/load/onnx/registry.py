@@ -9,9 +9,11 @@ from converters.tf.load.onnx import (
     agreed_images,
     agreed_places,
     agreed_sizes,
+    boxes,
     control,
     elementwise,
     fused,
+    grids,
     indexing,
     learned,
     norms,
@@ -32,9 +34,11 @@ from converters.tf.load.onnx.agreed import Agreed, is_given
 from converters.tf.load.onnx.context import Context, Handler, Result
 
 _FAMILIES = (
+    boxes,
     control,
     elementwise,
     fused,
+    grids,
     indexing,
     learned,
     norms,

@@ -145,9 +145,9 @@ class Nodes:
         known = all(isinstance(v, Symbol | Known) for v in given)
         about = isinstance(ctx.args[0], Symbol) if op in MOVING else open_dims
         if op in _SHAPES or (op in DIMENSIONS and about and known):
-            result = DIMENSIONS[op](ctx)
-            if result is not None:
-                return [_plain(result)]
+            dims = DIMENSIONS[op](ctx)
+            if dims is not None:
+                return [_plain(found) for found in _listed(dims)]
         if known and not open_dims and op not in _NOT_CONSTANT:
             with eager.eager_mode(), tf.device("/CPU:0"):
                 results = _listed(HANDLERS[op](ctx))
@@ -173,7 +173,7 @@ class Nodes:
         if op in quantized.CASTS:
             return _listed(quantized.CASTS[op](ctx))
         if op in _SHAPES:
-            return [_plain(found) for found in [DIMENSIONS[op](ctx)] if found is not None]
+            return [_plain(found) for found in _listed(DIMENSIONS[op](ctx)) if found is not None]
         if op not in quantized.MOVING or len(levels) > 1:
             raise Refused("quantized numbers; export them with QuantizeLinear and DequantizeLinear")
         kind = levels.pop()
@@ -246,7 +246,10 @@ class Nodes:
         return total
 
     def _size(self, name: str) -> Any:
-        tensor, axis = self.counted.get(name) or self.places[name]
+        place = self.counted.get(name) or self.places.get(name)
+        if place is None:
+            raise Refused(f"a size, {name}, that nothing says")
+        tensor, axis = place
         return tf.shape(tensor, out_type=tf.int32)[axis]
 
     def shape(self, tensor: Any) -> Shape | None:

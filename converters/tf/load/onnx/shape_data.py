@@ -26,7 +26,7 @@ from converters.tf.load.onnx.file import dtype_of
 from converters.tf.load.onnx.values import Known, Value, is_variable
 from converters.tf.load.saved_model.replay import Refused
 
-_Handler = Callable[[Context], Value | None]
+_Handler = Callable[[Context], Value | list[Value] | None]
 
 
 def _shape(ctx: Context) -> Value:
@@ -102,6 +102,16 @@ def _ends(ctx: Context, index: int) -> list[Dim]:
 def _slice(ctx: Context) -> Value:
     dims = ctx.dims(0)
     return _like(ctx, dims[tuple(slices(ctx, dims.ndim))])
+
+
+def _split(ctx: Context) -> list[Value]:
+    """Returns parts of equal size but the last one, or of sizes that are an attribute before 13."""
+    dims, count = ctx.dims(0), len(ctx.node.outputs)
+    sizes = ctx.ints(1) if ctx.has(1) else ctx.attr("split")
+    axis = ctx.axis(dims.ndim)
+    size = -(-dims.shape[axis] // count)
+    ends = np.cumsum(sizes)[:-1] if sizes is not None else size * np.arange(1, count)
+    return [_like(ctx, part) for part in np.split(dims, [int(end) for end in ends], axis)]
 
 
 def _concat(ctx: Context) -> Value:
@@ -183,7 +193,10 @@ def _expand(ctx: Context) -> Value:
 
 # They say what becomes of their first operand; the others only say how.
 MOVING = frozenset(
-    ["Cast", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"]
+    [
+        *("Cast", "Expand", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
+        "Unsqueeze",
+    ]
 )
 
 DIMENSIONS: Mapping[str, _Handler] = {
@@ -203,6 +216,7 @@ DIMENSIONS: Mapping[str, _Handler] = {
     "Shape": _shape,
     "Size": _size,
     "Slice": _slice,
+    "Split": _split,
     "Squeeze": _squeeze,
     "Sub": _binary(subtract),
     "Unsqueeze": _unsqueeze,

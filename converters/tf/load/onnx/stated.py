@@ -27,14 +27,16 @@ def stated_shapes(model: Any, onnx: Any) -> Mapping[str, Fixed]:
     """Returns the shapes of tensors of a graph by name, where all dimensions are numbers.
 
     They are what the file says, what follows from it forwards, and what follows from a result for
-    the operand of an element-wise operator. A file without inputs that may decide a size has none.
+    the operand of an element-wise operator. A file without inputs that may decide a size has none,
+    unless it has a loop.
 
     Args:
         model: The model.
         onnx: The package.
     """
     constants = {tensor.name for tensor in model.graph.initializer}
-    if not any(_is_short(v) for v in model.graph.input if v.name not in constants):
+    turns = any(node.op_type == "Loop" for node in model.graph.node)
+    if not turns and not any(_is_short(v) for v in model.graph.input if v.name not in constants):
         return {}
     try:
         graph = onnx.shape_inference.infer_shapes(model).graph

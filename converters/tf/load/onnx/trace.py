@@ -25,7 +25,7 @@ from converters.tf.load.onnx.qdq import fused
 from converters.tf.load.onnx.replay import Nodes
 from converters.tf.load.onnx.values import Known, Numbered, Tensor, Value, stated
 from converters.tf.load.onnx.words import Texts
-from converters.tf.load.saved_model.replay import Port, Replay
+from converters.tf.load.saved_model.replay import Port, Refused, Replay
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.symbols import Named, opened
 from converters.tf.lower.trace import Loaded
@@ -81,13 +81,16 @@ def _guessed(
     integer: bool,
 ) -> Loaded | None:
     """Returns the model for the only value of its inputs for which it gives what it states."""
-    found = []
-    for guess in guesses(model):
-        try:
-            found.append(_traced(path, model, shapes, own, integer, guess))
-        except UnsupportedError:
-            continue
-    return found[0] if len(found) == 1 else None
+    for some in (False, True):
+        found = []
+        for guess in guesses(model, some):
+            try:
+                found.append(_traced(path, model, shapes, own, integer, guess))
+            except (UnsupportedError, Refused):
+                continue
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
 
 
 def _traced(
@@ -114,7 +117,7 @@ def _traced(
             nodes.state(tensor, shape)
             known = guess.get(port.name)
             made = Tensor(shape, {stated(len(shape)): tensor})
-            args.append(made if known is None else Known(known))
+            args.append(made if known is None else known)
         results = nodes.run(model, args)
         replay.problems += [
             Problem(f"output {name}", "it depends on the numbers of the batch's examples")

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
+from converters.tf.load.dense import check_dense
 from converters.tf.load.effects import check_graph, check_saved_model
 from converters.tf.load.port_names import in_order, input_names
 from converters.tf.load.saved_model.captures import captured
@@ -43,7 +44,7 @@ def trace_saved_model(
 
     Raises:
         FileError: The folder is damaged, has no such signature, or has ops with effects.
-        UnsupportedError: An input is no tensor of known rank.
+        UnsupportedError: An input is no tensor of known rank, or an output is no tensor.
     """
     if not trusted:
         check_saved_model(path)
@@ -60,6 +61,7 @@ def trace_saved_model(
     arguments = [tensor for _, tensor in ordered]
     inputs = _inputs(list(zip(input_names(keys), arguments, strict=True)), fixed)
     outputs = sorted(concrete.structured_outputs)
+    check_dense((name, concrete.structured_outputs[name]) for name in outputs)
     results = list(concrete.outputs)
     if len(outputs) != len(results):
         what = (

@@ -26,6 +26,16 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "TruncatedNormal",
     ),
     "boxes that overlap are suppressed": ("NonMaxSuppressionWithOverlaps",),
+    "text that is joined, cut or counted; give the model what comes of it": (
+        "ReduceJoin",
+        "StringFormat",
+        "StringJoin",
+        "StringLength",
+        "StringToNumber",
+        "Substr",
+        "UnicodeTranscode",
+        "UnsortedSegmentJoin",
+    ),
     _OPEN_LENGTH: ("ListDiff",),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from converters.tf import ir
-from converters.tf.ir import Letters
+from converters.tf.ir import Ends, Letters
 from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
 from converters.tf.lower.ops.text import classes, crossed, spelled
 from converters.tf.lower.ops.text.automata import automaton
@@ -132,6 +132,7 @@ _OWN: Mapping[str, Callable[[Context], Result | None]] = {
     "StaticRegexFullMatch": _matched,
     "StaticRegexReplace": _replaced,
     "StringLower": _changed(Letters.LOWER),
+    "StringStrip": _changed(Ends.SPACES),
     "StringToHashBucketFast": _hashed,
     "StringToHashBucketStrong": _hashed,
     "StringUpper": _changed(Letters.UPPER),
