@@ -20,6 +20,7 @@ mod image;
 mod initialized;
 mod merge;
 mod model;
+mod moments;
 mod node;
 mod noise;
 mod norm;
