@@ -115,8 +115,6 @@ def piped(r: Random) -> Case:
         k.Rescaling(0.5, offset=float(r.normal())),
         k.CenterCrop(4, int(r.integers(3, 6))),
         k.Resizing(int(r.integers(3, 6)), 5),
-        k.RandomFlip(),
-        k.Normalization(mean=0.3, variance=2.0),
     ]
     chosen = [part for part in parts if flag(r)]
     return [(6, 7, 2)], k.Pipeline(chosen or parts[:1])

@@ -53,7 +53,7 @@ struct Entry {
 
 enum Kind {
     Input(DataType, Vec<i64>),
-    Layer(Described, KerasLayer),
+    Layer(Described, Box<KerasLayer>),
     Model(Box<Graph>),
     /// A model that computes each step of a sequence.
     EachStep(Box<Graph>),
@@ -145,7 +145,7 @@ impl Graph {
                         for one in &mut described.places {
                             *one = format!("{place}{one}");
                         }
-                        Kind::Layer(described, keras)
+                        Kind::Layer(described, Box::new(keras))
                     }
                     Err(error) => Kind::Unknown(match error.kind() {
                         ErrorKind::Argument { message } => message.clone(),
@@ -325,7 +325,7 @@ impl Graph {
                 }
                 Kind::Unknown(_) => continue,
                 Kind::Layer(described, keras) => {
-                    let (there, and_back) = Way::all(keras, described, datasets)?;
+                    let (there, and_back) = Way::all(*keras, described, datasets)?;
                     back = and_back.map(|way| Box::new(way) as _);
                     Box::new(there)
                 }

@@ -11,7 +11,7 @@ use crate::nn::Weights;
 use crate::ops;
 
 /// What a crossing's hash begins with: the one of Keras.
-const CROSSING_KEY: i64 = 0xDECA_FCAF_FE;
+const CROSSING_KEY: i64 = 0x00DE_CAFC_AFFE;
 
 /// The hash of numbers or strings, from 0 to below a number of bins, int64.
 ///

@@ -73,8 +73,11 @@ impl IntegerLookup {
     }
 
     fn check(&self) -> Result<()> {
-        let (sorted, _) = self.sorted();
         let wrong = |what: String| Err(Error::argument(format!("IntegerLookup: {what}")));
+        if !(0..=LARGEST).contains(&self.unknown) {
+            return wrong(format!("{} places of unknown numbers", self.unknown));
+        }
+        let (sorted, _) = self.sorted();
         if sorted.is_empty() {
             return wrong("the vocabulary is empty".to_owned());
         }
@@ -84,13 +87,10 @@ impl IntegerLookup {
         if let Some(mask) = self.mask.filter(|mask| sorted.binary_search(mask).is_ok()) {
             return wrong(format!("the mask {mask} is in the vocabulary"));
         }
-        if !(0..=LARGEST).contains(&self.unknown) {
-            return wrong(format!("{} places of unknown numbers", self.unknown));
-        }
         if self.inverse.is_some() && self.encoding != Encoding::Integer {
             return wrong("numbers of places can't be encoded".to_owned());
         }
-        let least = self.first_unknown() + self.unknown + sorted.len() as i64;
+        let least = self.count();
         match self.width {
             Some(width) if !(least..=LARGEST).contains(&width) => {
                 wrong(format!("a width of {width}, expected {least} to {LARGEST}"))
@@ -99,10 +99,14 @@ impl IntegerLookup {
         }
     }
 
+    /// How many places there are.
+    fn count(&self) -> i64 {
+        self.first_unknown() + self.unknown + self.vocabulary.len() as i64
+    }
+
     /// How wide vectors are.
     fn depth(&self) -> i64 {
-        let least = self.first_unknown() + self.unknown + self.vocabulary.len() as i64;
-        self.width.unwrap_or(least)
+        self.width.unwrap_or(self.count())
     }
 
     /// The places of int64 numbers.
@@ -126,7 +130,7 @@ impl IntegerLookup {
                 let place = ops::select_v2(cx, found, place, nothing)?;
                 let place = self.masked(cx, x, place, 0)?;
                 // A place of -1 is an error of TensorFlow here.
-                let all: Vec<i64> = (0..self.depth()).collect();
+                let all: Vec<i64> = (0..self.count()).collect();
                 let place = ops::gather_v2(cx, all.as_slice(), place, 0, options())?;
                 return self.masked(cx, x, place, self.masked_place());
             }

@@ -1,6 +1,6 @@
 //! An embedding that also goes back: from vectors to a number for each row.
 
-use tfp_core::{DataType, Result};
+use tfp_core::{DataType, Error, Result};
 
 use super::core::Embedding;
 use super::described::{Arguments, KerasLayer};
@@ -174,6 +174,11 @@ impl Layer for Back {
             let expected = format!("vectors of {width}");
             return Err(wrong_input("ReversibleEmbedding", &expected, input));
         };
+        if let Some(dtype) = dtype.filter(|dtype| !dtype.is_float()) {
+            return Err(Error::argument(format!(
+                "ReversibleEmbedding: logits of type {dtype}, expected real numbers"
+            )));
+        }
         let output = [before, &[rows]].concat();
         let (table, own) = self.0.variables(weights)?;
         Built::new(output, move |pass, x| {

@@ -1,6 +1,7 @@
 //! Layers of a file: those with values of their own, and models in models.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use tfp_core::{DataType, Error, Result, Tensor};
 
@@ -55,7 +56,7 @@ struct Loaded {
 
 /// One of the two ways of such a layer.
 pub(super) struct Way {
-    loaded: Arc<Loaded>,
+    loaded: Rc<Loaded>,
     is_back: bool,
 }
 
@@ -75,7 +76,7 @@ impl Way {
         let values = places.iter().map(|place| float(datasets.read(place)?));
         let values = values.collect::<Result<_>>()?;
         let has_back = reversed.is_some();
-        let loaded = Arc::new(Loaded {
+        let loaded = Rc::new(Loaded {
             layer: SharedLayer::new(Fixed { layer, keras }),
             reversed,
             values: Mutex::new(Some(values)),
