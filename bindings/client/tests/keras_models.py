@@ -459,7 +459,7 @@ def _mel(r: Random) -> Case:
         mag_exp=pick(r, 1.0, 2.0),
         ref_power=2.0,
     )
-    # Small numbers: a step by the gradient of large powers is a sum of large parts, which rounding shows.
+    # Of large powers, a step shows the rounding of large sums.
     small = k.Rescaling(0.1)
     # Keras' shape of the output is wrong by one for some other numbers of steps.
     return [(step * int(r.integers(6, 12)),)], lambda x: layer(small(x))
