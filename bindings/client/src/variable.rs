@@ -1,6 +1,7 @@
 //! Variables: tensors that steps change, in graphs and in eager contexts.
 
 mod change;
+mod session;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use tfp_ops::{
 
 use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
+
+pub use self::session::{initialize, set_in, values_in};
 
 /// The shared name of resources that live as long as a handle of them does.
 pub(crate) const ANONYMOUS: &str = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
@@ -59,6 +62,8 @@ struct Inner {
     shape: Shape,
     trainable: bool,
     initializer: Option<Operation>,
+    // The initial value in a graph, if it is one of numbers, which sessions are fed with.
+    given: Option<Tensor>,
 }
 
 impl Variable {
@@ -112,6 +117,29 @@ impl Variable {
         };
         if let Some(inner) = Arc::get_mut(&mut variable.inner) {
             inner.initializer = initializer;
+        }
+        Ok(variable)
+    }
+
+    /// Makes a variable whose initial value is a tensor. A graph does not hold the tensor, so that neither
+    /// its size is limited nor TensorFlow's optimizer copies it.
+    pub(crate) fn given(
+        context: &AnyContext,
+        name: &str,
+        value: Tensor,
+        trainable: bool,
+    ) -> Result<Self> {
+        if !matches!(context, AnyContext::Scope(_)) {
+            let options = VariableOptions {
+                trainable,
+                shape: None,
+            };
+            return Self::with_options(context, name, &value, &options);
+        }
+        let (dtype, shape) = (value.dtype(), value.shape());
+        let mut variable = Self::uninitialized(context, name, dtype, &shape, trainable)?;
+        if let Some(inner) = Arc::get_mut(&mut variable.inner) {
+            inner.given = Some(value);
         }
         Ok(variable)
     }
@@ -197,6 +225,7 @@ impl Variable {
                 shape,
                 trainable,
                 initializer: None,
+                given: None,
             }),
         }
     }
@@ -231,7 +260,8 @@ impl Variable {
         &self.inner.handle
     }
 
-    /// Returns the operation that gives the initial value; `None` in eager mode and without one.
+    /// Returns the operation that gives the initial value. There is none in eager mode, and for a variable
+    /// whose value a model's file gave: [`initialize`] feeds it.
     #[must_use]
     pub fn initializer(&self) -> Option<&Operation> {
         self.inner.initializer.as_ref()
@@ -347,118 +377,6 @@ fn new_handle(
         number += 1;
         unique = format!("{name}_{number}");
     }
-}
-
-/// Gives variables of a session's graph their initial values.
-///
-/// # Errors
-/// [`ErrorKind::Foreign`] for a variable of another graph or of an eager context,
-/// [`ErrorKind::Argument`] for one without an initial value, and what TensorFlow says.
-pub fn initialize<'v>(
-    session: &Session,
-    variables: impl IntoIterator<Item = &'v Variable>,
-) -> Result<()> {
-    let (mut run, mut is_empty) = (session.run(), true);
-    for variable in variables {
-        variable.own(variable.inner.handle.output())?;
-        let Some(operation) = variable.initializer() else {
-            return Err(Error::argument(format!(
-                "variable '{}' has no initial value",
-                variable.name()
-            )));
-        };
-        if !operation.graph().is_same(session.graph()) {
-            return Err(foreign(variable));
-        }
-        run = run.target(operation);
-        is_empty = false;
-    }
-    if is_empty {
-        return Ok(());
-    }
-    run.go().map(drop)
-}
-
-#[cold]
-fn foreign(variable: &Variable) -> Error {
-    Error::new(ErrorKind::Foreign {
-        what: format!(
-            "variable '{}' is of another graph than the session",
-            variable.name()
-        ),
-    })
-}
-
-/// Returns the values that a session has for variables of its graph, in their order.
-///
-/// # Errors
-/// As for [`Variable::value_in`].
-pub fn values_in(session: &Session, variables: &[Variable]) -> Result<Vec<Tensor>> {
-    let scope = session.graph().scope();
-    let mut reads = Vec::with_capacity(variables.len());
-    for variable in variables {
-        let handle = variable.own(variable.inner.handle.output())?;
-        if !handle.operation().graph().is_same(session.graph()) {
-            return Err(foreign(variable));
-        }
-        // One read per variable serves every call.
-        let name = format!("{}/tfp_value", variable.name());
-        let read = match session.graph().operation(&name) {
-            Ok(operation) if operation.inputs() == [handle.clone()] => operation.output(0)?,
-            _ => read_variable_op(&scope.named(&name), handle, variable.dtype())?,
-        };
-        reads.push(read);
-    }
-    if reads.is_empty() {
-        return Ok(Vec::new());
-    }
-    session.eval(&[], &reads.iter().collect::<Vec<_>>())
-}
-
-/// Gives variables of a session's graph values, in their order.
-///
-/// # Errors
-/// [`ErrorKind::Foreign`], [`ErrorKind::DType`] and [`ErrorKind::Shape`], which name the variable.
-pub fn set_in(session: &Session, values: &[(&Variable, &Tensor)]) -> Result<()> {
-    let scope = session.graph().scope();
-    let mut feeds = Vec::with_capacity(values.len());
-    let mut targets = Vec::with_capacity(values.len());
-    for (variable, tensor) in values {
-        let handle = variable.own(variable.inner.handle.output())?;
-        if !handle.operation().graph().is_same(session.graph()) {
-            return Err(foreign(variable));
-        }
-        variable.check_tensor(tensor)?;
-        let name = format!("{}/tfp_set", variable.name());
-        let found = session.graph().operation(&name);
-        let assign = match found {
-            Ok(operation) if operation.inputs().first() == Some(handle) => operation,
-            _ => {
-                let fed = format!("{}/tfp_fed", variable.name());
-                let fed = scope.placeholder(&fed, variable.dtype(), variable.shape())?;
-                let options = AssignVariableOpOptions::default();
-                assign_variable_op(&scope.named(&name), handle, &fed, options)?
-            }
-        };
-        let fed = assign
-            .inputs()
-            .into_iter()
-            .nth(1)
-            .ok_or_else(|| Error::argument("an assignment has no value"))?;
-        feeds.push((fed, *tensor));
-        targets.push(assign);
-    }
-    if targets.is_empty() {
-        return Ok(());
-    }
-    let mut run = session.run();
-    for (output, tensor) in &feeds {
-        run = run.feed(output, tensor);
-    }
-    for target in &targets {
-        run = run.target(target);
-    }
-    run.go().map(drop)
 }
 
 impl Variable {

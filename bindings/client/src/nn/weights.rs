@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tfp_core::{Context, DataType, Error, Operation, Result, Shape, Tensor};
+use tfp_core::{DataType, Error, Operation, Result, Shape, Tensor};
 
 use super::{
     ConstraintFunction, Initializer, InitializerFunction, Regularizer, RegularizerFunction,
@@ -189,23 +189,33 @@ impl Weights {
         self.given.as_ref().map_or(0, |given| lock(given).len())
     }
 
-    /// The value that a variable has at first.
-    fn first_value(&self, name: &str, shape: &[i64], first: Initializer) -> Result<AnyValue> {
-        let seed = self.fresh_seed();
-        if let Some(given) = &self.given {
-            let value = lock(given).pop_front().ok_or_else(|| {
-                Error::argument(format!("there is no value for '{}{name}'", self.prefix))
-            })?;
-            if value.dims() != shape || value.dtype() != DataType::FLOAT {
-                return Err(Error::argument(format!(
-                    "'{}{name}' is float32 of shape {shape:?}, and its value {} of shape {}",
-                    self.prefix,
-                    value.dtype(),
-                    value.shape()
-                )));
-            }
-            return self.context.constant(&value);
+    /// The value that a file gives the next variable, if there is a file.
+    fn given_value(&self, name: &str, shape: &[i64]) -> Result<Option<Tensor>> {
+        let Some(given) = &self.given else {
+            return Ok(None);
+        };
+        let value = lock(given).pop_front().ok_or_else(|| {
+            Error::argument(format!("there is no value for '{}{name}'", self.prefix))
+        })?;
+        if value.dims() != shape || value.dtype() != DataType::FLOAT {
+            return Err(Error::argument(format!(
+                "'{}{name}' is float32 of shape {shape:?}, and its value {} of shape {}",
+                self.prefix,
+                value.dtype(),
+                value.shape()
+            )));
         }
+        Ok(Some(value))
+    }
+
+    /// The value that a variable has at first.
+    fn first_value(
+        &self,
+        name: &str,
+        shape: &[i64],
+        first: Initializer,
+        seed: u32,
+    ) -> Result<AnyValue> {
         // Not every device has what random numbers and decompositions need; all get equal ones so.
         let host = self.context.on_device(HOST)?.any();
         let mut own = self.firsts.iter().rev();
@@ -269,13 +279,19 @@ impl Weights {
             lock(&self.shared).asked.push(asked);
             return Ok(variable);
         }
-        let value = self.first_value(name, shape, first)?;
         let full = format!("{}{name}", self.prefix);
-        let options = VariableOptions {
-            trainable,
-            ..VariableOptions::default()
+        let seed = self.fresh_seed();
+        let variable = match self.given_value(name, shape)? {
+            Some(value) => Variable::given(&self.context, &full, value, trainable)?,
+            None => {
+                let value = self.first_value(name, shape, first, seed)?;
+                let options = VariableOptions {
+                    trainable,
+                    ..VariableOptions::default()
+                };
+                Variable::with_options(&self.context, &full, value, &options)?
+            }
         };
-        let variable = Variable::with_options(&self.context, &full, value, &options)?;
         if let Sharing::Note(taken) = &self.sharing {
             lock(taken).variables.push_back(variable.clone());
         }

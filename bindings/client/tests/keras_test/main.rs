@@ -8,6 +8,7 @@
 //! `check FOLDER`: reads models that `make` wrote and Python wrote again, and compares.
 
 mod callbacks;
+mod categories;
 mod models;
 
 use std::path::{Path, PathBuf};

@@ -45,6 +45,7 @@ pub const ALL: &[(&str, Make)] = &[
     ("frames", frames),
     ("frozen", frozen),
     ("images", images),
+    ("categories", crate::categories::categories),
 ];
 
 /// Numbers for a model's inputs.

@@ -38,6 +38,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "Equalization",
         "no model of Keras 3.15 can have it: images.rs has its numbers",
     ),
+    ("Back", "the way back of ReversibleEmbedding"),
+    ("Tables", "what the ways of ReversibleEmbedding share"),
     ("AugMix", "draws at random: mixed.rs has its bounds"),
     ("CutMix", "draws at random: mixed.rs has its rectangles"),
     ("MixUp", "draws at random: mixed.rs has its weights"),

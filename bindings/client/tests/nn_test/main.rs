@@ -1,6 +1,7 @@
 //! Neural networks against Keras, which wrote what it computes into a checkpoint.
 
 mod built;
+mod categories;
 mod complete;
 mod datasets;
 mod derivatives;

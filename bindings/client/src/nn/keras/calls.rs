@@ -21,6 +21,8 @@ pub(super) struct Call {
     pub masks: Vec<Value>,
     /// Whether each step sees only those before it.
     pub is_causal: bool,
+    /// Whether a layer with two ways goes back.
+    pub is_reversed: bool,
     /// The name of an argument that would change the result and can't be read.
     pub unknown: Option<String>,
 }
@@ -54,6 +56,7 @@ fn call(json: &Json) -> Result<Call> {
             ("mask" | "query_mask" | "value_mask" | "key_mask", _) => {
                 tensors(json, &mut call.masks);
             }
+            ("reverse", Json::Bool(is_reversed)) => call.is_reversed = *is_reversed,
             ("use_causal_mask", Json::Bool(is_causal)) => call.is_causal = *is_causal,
             // In a functional model, that of the whole model's call counts.
             ("training", _) | (_, Json::Bool(false)) => {}

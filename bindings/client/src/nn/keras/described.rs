@@ -14,6 +14,8 @@ pub(super) struct Described {
     pub places: Vec<String>,
     /// How many of the last ones training does not change, even where the layer is trained.
     pub states: usize,
+    /// The layer on its way back, if it has two ways. It makes the same variables.
+    pub reversed: Option<Box<dyn Layer>>,
 }
 
 impl Described {
@@ -26,7 +28,7 @@ impl Described {
         }
         layer.call = match &*layer.class {
             "Add" | "Average" | "Concatenate" | "Dot" | "Maximum" | "Minimum" | "Multiply"
-            | "Subtract" | "CustomScaleLayer" => Arguments::List,
+            | "Subtract" | "CustomScaleLayer" | "HashedCrossing" => Arguments::List,
             "Attention" | "AdditiveAttention" => Arguments::Attend {
                 causal: is_causal,
                 list: true,
@@ -52,6 +54,7 @@ impl Described {
             layer,
             places,
             states,
+            reversed: None,
         }
     }
 

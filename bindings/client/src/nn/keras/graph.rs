@@ -4,12 +4,14 @@ mod loaded;
 mod places;
 #[cfg(test)]
 mod tests;
+mod vocabulary;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tfp_core::{DataType, Error, ErrorKind, Result};
 
-use self::loaded::{Loaded, Named};
+use self::loaded::{Named, Way};
+use self::vocabulary::{Vocabularies, with_vocabulary};
 use super::calls::{Value, calls, history, problem};
 use super::config::{Config, object};
 use super::described::Described;
@@ -44,12 +46,14 @@ struct Entry {
     calls: Vec<Vec<Value>>,
     /// The masks of each call, where the file names some.
     masks: Vec<Vec<Value>>,
+    /// Whether each call is one of the way back.
+    reversed: Vec<bool>,
     is_trainable: bool,
 }
 
 enum Kind {
     Input(DataType, Vec<i64>),
-    Layer(Described, KerasLayer),
+    Layer(Described, Box<KerasLayer>),
     Model(Box<Graph>),
     /// A model that computes each step of a sequence.
     EachStep(Box<Graph>),
@@ -61,12 +65,23 @@ impl Graph {
     /// Reads a configuration. Layers that are not supported become problems. `place` is where the file
     /// has the model's variables.
     pub fn parse(json: &Json, place: &str, problems: &mut Vec<String>) -> Result<Self> {
-        Self::parse_at(json, place, problems, 0)
+        Self::parse_with(json, place, &|_| None, problems)
+    }
+
+    /// Reads a configuration, of a file that has more for some of its layers' places.
+    pub fn parse_with(
+        json: &Json,
+        place: &str,
+        more: &Vocabularies<'_>,
+        problems: &mut Vec<String>,
+    ) -> Result<Self> {
+        Self::parse_at(json, place, more, problems, 0)
     }
 
     fn parse_at(
         json: &Json,
         place: &str,
+        more: &Vocabularies<'_>,
         problems: &mut Vec<String>,
         depth: usize,
     ) -> Result<Self> {
@@ -104,25 +119,33 @@ impl Graph {
                 ),
             };
             let is_causal = calls.iter().any(|call| call.is_causal);
+            let is_reversed = calls.iter().any(|call| call.is_reversed);
             let is_trainable = inner.0.get("trainable").and_then(Json::bool) != Some(false);
             let kind = match (class, problem(&calls)) {
                 ("InputLayer", _) => input(inner)?,
                 (_, Some(problem)) => Kind::Unknown(problem),
-                ("Functional" | "Sequential", None) => {
-                    Kind::Model(Box::new(Self::parse_at(json, &place, problems, depth + 1)?))
-                }
+                ("Functional" | "Sequential", None) => Kind::Model(Box::new(Self::parse_at(
+                    json,
+                    &place,
+                    more,
+                    problems,
+                    depth + 1,
+                )?)),
                 ("TimeDistributed", None) if is_around_model(json) => {
                     let model = inner.0.get("layer").unwrap_or(&Json::Null);
                     let place = format!("{place}layer/");
-                    let model = Self::parse_at(model, &place, problems, depth + 1)?;
+                    let model = Self::parse_at(model, &place, more, problems, depth + 1)?;
                     Kind::EachStep(Box::new(model))
                 }
-                (_, None) => match layer(json, class, inner, is_causal) {
+                (_, None) => match layer(&with_vocabulary(json, &place, more), is_causal) {
+                    Ok((Described { reversed: None, .. }, _)) if is_reversed => {
+                        Kind::Unknown("a call with 'reverse' is not supported".to_owned())
+                    }
                     Ok((mut described, keras)) => {
                         for one in &mut described.places {
                             *one = format!("{place}{one}");
                         }
-                        Kind::Layer(described, keras)
+                        Kind::Layer(described, Box::new(keras))
                     }
                     Err(error) => Kind::Unknown(match error.kind() {
                         ErrorKind::Argument { message } => message.clone(),
@@ -135,6 +158,7 @@ impl Graph {
                 class: class.to_owned(),
                 kind,
                 masks: calls.iter().map(|call| call.masks.clone()).collect(),
+                reversed: calls.iter().map(|call| call.is_reversed).collect(),
                 calls: calls.into_iter().map(|call| call.inputs).collect(),
                 is_trainable,
             });
@@ -174,6 +198,7 @@ impl Graph {
                 kind: Kind::Input(DataType::FLOAT, sample),
                 calls: Vec::new(),
                 masks: Vec::new(),
+                reversed: Vec::new(),
                 is_trainable: true,
             };
             self.layers.insert(0, input);
@@ -291,6 +316,7 @@ impl Graph {
         let mut values: BTreeMap<(String, usize), Vec<Node>> = BTreeMap::new();
         let mut waiting = Vec::new();
         for entry in self.layers {
+            let mut back: Option<Box<dyn Layer>> = None;
             let shared: Box<dyn Layer> = match entry.kind {
                 Kind::Input(dtype, shape) => {
                     let node = Node::typed_input(weights, &entry.name, dtype, &shape)?;
@@ -298,7 +324,11 @@ impl Graph {
                     continue;
                 }
                 Kind::Unknown(_) => continue,
-                Kind::Layer(described, keras) => Box::new(Loaded::new(keras, described, datasets)?),
+                Kind::Layer(described, keras) => {
+                    let (there, and_back) = Way::all(*keras, described, datasets)?;
+                    back = and_back.map(|way| Box::new(way) as _);
+                    Box::new(there)
+                }
                 Kind::Model(graph) => {
                     let place = weights.layer(&graph.name);
                     let layer = graph.build(&place, datasets)?;
@@ -321,13 +351,14 @@ impl Graph {
                     Box::new(Named { layer, name })
                 }
             };
-            waiting.push((entry.name, shared, entry.calls, entry.is_trainable));
+            let ways = (shared, back, entry.reversed);
+            waiting.push((entry.name, ways, entry.calls, entry.is_trainable));
         }
         // Layers of a file are mostly in an order in which they can be called.
         let mut left = usize::MAX;
         loop {
             let mut open = 0;
-            for (name, layer, calls, is_trainable) in &waiting {
+            for (name, (there, back, reversed), calls, is_trainable) in &waiting {
                 for (index, call) in calls.iter().enumerate() {
                     let key = (name.clone(), index);
                     if call.is_empty() || values.contains_key(&key) {
@@ -338,6 +369,10 @@ impl Graph {
                     let Some(nodes) = nodes else {
                         open += 1;
                         continue;
+                    };
+                    let layer = match back {
+                        Some(back) if reversed.get(index) == Some(&true) => back,
+                        _ => there,
                     };
                     let made = Node::outputs(Some(name), layer, &nodes)?;
                     // Its name here: another model with these weights may have one of that name.
@@ -381,12 +416,9 @@ fn find<'v>(values: &'v BTreeMap<(String, usize), Vec<Node>>, value: &Value) -> 
 }
 
 /// Describes the layer of an entry, and what is written of it.
-fn layer(
-    json: &Json,
-    class: &str,
-    config: Config<'_>,
-    is_causal: bool,
-) -> Result<(Described, KerasLayer)> {
+fn layer(json: &Json, is_causal: bool) -> Result<(Described, KerasLayer)> {
+    let (class, config) =
+        object(json).ok_or_else(|| Error::argument("a layer that is not an object of Keras"))?;
     let described = match arithmetic(json) {
         Some(function) => Described::plain(function)?,
         None => describe(class, config, is_causal)?,
@@ -410,6 +442,7 @@ fn input(config: Config<'_>) -> Result<Kind> {
         "int32" => DataType::INT32,
         "int64" => DataType::INT64,
         "bool" => DataType::BOOL,
+        "string" => DataType::STRING,
         other => return Err(Config::unsupported(&format!("an input of type {other}"))),
     };
     Ok(Kind::Input(dtype, sample))

@@ -2,6 +2,7 @@
 
 mod applied;
 mod image;
+mod listed;
 mod prepared;
 mod signal;
 mod window;
@@ -19,7 +20,7 @@ use crate::nn::layer::described::{Arguments, KerasLayer};
 use crate::nn::layer::{
     ActivityPenalty, Add, AlphaDropout, Average, BatchNorm, Built, BuiltMany, Concatenate,
     Conv3dTranspose, ConvTranspose, Cropping, Dense, DepthwiseConv1d, DepthwiseConv2d, Dot,
-    Dropout, EinsumDense, Embedding, Flatten, GaussianDropout, GaussianNoise, GroupNorm, Identity,
+    Dropout, EinsumDense, Flatten, GaussianDropout, GaussianNoise, GroupNorm, Identity,
     Interpolation, Layer, LayerNorm, Masking, Maximum, Minimum, Multiply, PRelu, Permute, Relu,
     RepeatVector, Reshape, RmsNorm, Scaling, SeparableConv, SharedDropout, Softmax, SpatialDropout,
     Subtract, UnitNorm, UpSampling, ZeroPadding,
@@ -41,13 +42,17 @@ fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Descr
         Some((_, policy)) => policy.text("name").unwrap_or("?").to_owned(),
         None => dtype.text().unwrap_or("?").to_owned(),
     });
-    // The bins of a discretization are integers.
-    let usual =
-        |policy: &str| policy == "float32" || (class, policy) == ("Discretization", "int64");
+    // The numbers of categories are integers.
+    let gives_categories = matches!(class, "Discretization" | "HashedCrossing" | "Hashing");
+    let usual = |policy: &str| policy == "float32" || (gives_categories && policy == "int64");
     if let Some(policy) = policy.filter(|policy| !usual(policy)) {
         return Err(Config::unsupported(&format!("dtype '{policy}'")));
     }
-    let mut layer = described.layer;
+    let Described {
+        mut layer,
+        mut reversed,
+        ..
+    } = described;
     for key in config.ending("_regularizer") {
         let Some(regularizer) = config.regularizer(key)? else {
             continue;
@@ -57,16 +62,25 @@ fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Descr
             layer = Box::new(ActivityPenalty { layer, regularizer });
             continue;
         }
-        layer = Box::new(layer.regularized(variable_of(class, variable, key)?, regularizer));
+        let variable = variable_of(class, variable, key)?;
+        layer = Box::new(layer.regularized(variable, regularizer));
+        reversed = reversed.map(|back| Box::new(back.regularized(variable, regularizer)) as _);
     }
     for key in config.ending("_constraint") {
         let Some(constraint) = config.constraint(key)? else {
             continue;
         };
         let variable = key.trim_end_matches("_constraint");
-        layer = Box::new(layer.constrained(variable_of(class, variable, key)?, constraint));
+        let variable = variable_of(class, variable, key)?;
+        reversed =
+            reversed.map(|back| Box::new(back.constrained(variable, constraint.clone())) as _);
+        layer = Box::new(layer.constrained(variable, constraint));
     }
-    Ok(Described { layer, ..described })
+    Ok(Described {
+        layer,
+        reversed,
+        ..described
+    })
 }
 
 /// The name of the variable that a key's first part is about.
@@ -215,14 +229,7 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
             };
             Described::own(layer, count)
         }
-        "Embedding" => {
-            let rows = config.integer("input_dim")?;
-            let layer = Embedding {
-                mask_zero: config.flag("mask_zero"),
-                ..Embedding::new(rows, config.integer("output_dim")?)
-            };
-            Described::own(layer, 1)
-        }
+        "Embedding" => Described::own(listed::embedding(config)?, 1),
         "Flatten" => {
             config.channels_last()?;
             Described::plain(Flatten)
@@ -363,6 +370,7 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
             .or_else(|| prepared::describe(class, config))
             .or_else(|| applied::describe(class, config))
             .or_else(|| image::describe(class, config))
+            .or_else(|| listed::describe(class, config))
             .or_else(|| signal::describe(class, config))
             .unwrap_or_else(|| Err(Error::argument("the class is not known"))),
     }

@@ -78,7 +78,10 @@ impl Model {
                     graph.rename(keras_2::place);
                     graph
                 }
-                false => Graph::parse(&config, "", &mut problems)?,
+                false => {
+                    let more = |place: &str| vocabulary(bytes, place);
+                    Graph::parse_with(&config, "", &more, &mut problems)?
+                }
             };
             (graph, datasets)
         };
@@ -127,6 +130,14 @@ fn is_of_keras_2(bytes: &[u8]) -> bool {
     version
         .and_then(Json::text)
         .is_some_and(|version| version.starts_with("2."))
+}
+
+/// The integers that an adapted layer knows, which an archive has a line for each.
+fn vocabulary(bytes: &[u8], place: &str) -> Option<Json> {
+    let lines = zip::member(bytes, &format!("assets/{place}vocabulary.txt")).ok()?;
+    let lines = std::str::from_utf8(lines).ok()?.lines();
+    let integers: Option<Vec<i64>> = lines.map(|line| line.parse().ok()).collect();
+    Some(integers?.into())
 }
 
 /// The values of a model's variables by name, in eager mode.

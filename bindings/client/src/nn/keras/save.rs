@@ -384,6 +384,10 @@ fn arguments(style: Arguments, mut tensors: Vec<Json>) -> Json {
             named.push(("initial_state".to_owned(), Json::List(states)));
             tensors
         }
+        Arguments::Reversed => {
+            named.push(("reverse".to_owned(), true.into()));
+            tensors
+        }
         Arguments::Attend { causal, list } => {
             if causal {
                 named.push(("use_causal_mask".to_owned(), true.into()));

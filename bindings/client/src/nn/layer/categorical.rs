@@ -41,7 +41,7 @@ impl Encoding {
         all.into_iter().find(|one| one.name() == name)
     }
 
-    fn output(self, input: &[i64], depth: i64) -> Vec<i64> {
+    pub(super) fn output(self, input: &[i64], depth: i64) -> Vec<i64> {
         match (self, input) {
             (Self::Integer, _) => input.to_vec(),
             (Self::OneHot, [before @ .., 1]) => [before, &[depth]].concat(),
@@ -52,7 +52,13 @@ impl Encoding {
     }
 
     /// Encodes int64 numbers (batch, ..) of samples of a shape.
-    fn encode(self, cx: &AnyContext, x: &AnyValue, input: &[i64], depth: i32) -> Result<AnyValue> {
+    pub(super) fn encode(
+        self,
+        cx: &AnyContext,
+        x: &AnyValue,
+        input: &[i64],
+        depth: i32,
+    ) -> Result<AnyValue> {
         if self == Self::Integer {
             return Ok(x.clone());
         }

@@ -7,6 +7,7 @@ use super::{Built, Layer, channels, check_sizes, elements, wrong_input};
 use crate::formats::json::Json;
 use crate::nn::{Activation, Initializer, Weights, functional as f};
 use crate::ops;
+use crate::variable::Variable;
 
 /// `activation(x * kernel + bias)` over the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -141,6 +142,14 @@ impl Layer for Embedding {
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let table = self.table_in(&weights.layer("embedding"))?;
+        self.rows_of(table, input)
+    }
+}
+
+impl Embedding {
+    /// Makes the table.
+    pub(super) fn table_in(&self, weights: &Weights) -> Result<Variable> {
         if self.rows < 1 {
             return Err(Error::argument(format!(
                 "Embedding: {} rows; expected 1 or more",
@@ -148,8 +157,11 @@ impl Layer for Embedding {
             )));
         }
         check_sizes("Embedding", "width", &[self.width])?;
-        let weights = weights.layer("embedding");
-        let table = weights.trainable("embeddings", &[self.rows, self.width], self.table)?;
+        weights.trainable("embeddings", &[self.rows, self.width], self.table)
+    }
+
+    /// The rows of a table for numbers of a shape.
+    pub(super) fn rows_of(&self, table: Variable, input: &[i64]) -> Result<Built> {
         let mut output = input.to_vec();
         output.push(self.width);
         let mask_zero = self.mask_zero;

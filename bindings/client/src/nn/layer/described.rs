@@ -61,6 +61,8 @@ pub(crate) enum Arguments {
     },
     /// A sequence, and the states that it begins with.
     States,
+    /// What a layer with two ways is given on its way back.
+    Reversed,
 }
 
 /// A number that no other layer has.

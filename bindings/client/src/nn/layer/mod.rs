@@ -16,10 +16,13 @@ mod core;
 mod depth;
 pub(crate) mod described;
 mod function;
+mod hashed;
 mod image;
 mod initialized;
+mod lookup;
 mod merge;
 mod model;
+mod moments;
 mod node;
 mod noise;
 mod norm;
@@ -29,6 +32,7 @@ mod rectifier;
 mod recurrent;
 mod regularized;
 mod reshape;
+mod reversible;
 mod separable;
 mod sequential;
 mod shared;
@@ -55,6 +59,7 @@ pub use self::conv3d::{Conv3d, Conv3dTranspose};
 pub use self::core::{Dense, Dropout, EinsumDense, Embedding, Flatten, Reshape};
 pub use self::described::KerasLayer;
 pub use self::function::Function;
+pub use self::hashed::{HashedCrossing, Hashing};
 pub use self::image::{
     AspectRatio, AugMix, AutoContrast, CenterCrop, Clahe, CutMix, Equalization, Fill, Flip, MixUp,
     RandAugment, RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast,
@@ -64,6 +69,7 @@ pub use self::image::{
     ResizeMethod, Resizing, Solarization,
 };
 pub use self::initialized::Initialized;
+pub use self::lookup::{IntegerLookup, UnknownPlace};
 pub use self::merge::{Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract};
 pub use self::model::{Model, Port};
 pub use self::node::Node;
@@ -81,6 +87,8 @@ pub use self::regularized::Regularized;
 pub use self::reshape::{
     Cropping, Identity, Interpolation, Permute, RepeatVector, UpSampling, ZeroPadding,
 };
+pub(crate) use self::reversible::{Back, Tables};
+pub use self::reversible::{Reversed, ReversibleEmbedding};
 pub use self::separable::{DepthwiseConv1d, SeparableConv};
 pub use self::sequential::Sequential;
 pub use self::shared::SharedLayer;

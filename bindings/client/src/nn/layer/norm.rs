@@ -3,6 +3,7 @@
 use tfp_core::{DataType, Error, Result};
 
 use super::described::KerasLayer;
+use super::moments::{image_norm, is_image, masked_moments};
 use super::{Built, Layer, channels, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -153,6 +154,7 @@ impl Layer for BatchNorm {
                     return f::normalize(cx, x, &moments, scale, offset, epsilon);
                 }
                 let (y, moments) = match &mask {
+                    None if is_image(x)? => image_norm(cx, x, scale, offset, epsilon)?,
                     None => f::batch_norm(cx, x, scale, offset, epsilon)?,
                     Some(_) if !last.is_last() => {
                         return Err(Error::argument(
@@ -175,23 +177,6 @@ impl Layer for BatchNorm {
             })
         })
     }
-}
-
-/// Mean and variance of the last dimension over the steps for which a mask (batch, steps) is true.
-fn masked_moments(cx: &AnyContext, x: &AnyValue, mask: &AnyValue) -> Result<Moments<AnyValue>> {
-    let rank = x.shape()?.rank().unwrap_or(3);
-    let mut mask = ops::cast(cx, mask, x.dtype(), ops::CastOptions::default())?;
-    for _ in mask.shape()?.rank().unwrap_or(2)..rank {
-        mask = ops::expand_dims(cx, mask, -1)?;
-    }
-    let axes: Vec<i32> = (0..rank as i32 - 1).collect();
-    let sum = |x: AnyValue| ops::sum(cx, x, axes.as_slice(), ops::SumOptions::default());
-    // As Keras does: a little more, so that nothing is not divided by zero.
-    let count = ops::add_v2(cx, sum(mask.clone())?, 1e-7)?;
-    let mean = ops::div(cx, sum(ops::mul(cx, x, &mask)?)?, &count)?;
-    let square = ops::squared_difference(cx, x, &mean)?;
-    let variance = ops::div(cx, sum(ops::mul(cx, square, mask)?)?, count)?;
-    Ok(Moments { mean, variance })
 }
 
 /// Layer normalization (Ba et al., arXiv:1607.06450) of some dimensions, which are the last one at

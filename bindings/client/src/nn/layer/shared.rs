@@ -34,7 +34,17 @@ impl<L: Layer> SharedLayer<L> {
 }
 
 impl<L: Layer> SharedLayer<L> {
-    fn share<T>(&self, weights: &Weights, build: impl FnOnce(&Weights) -> Result<T>) -> Result<T> {
+    /// The layer, without what its calls share.
+    pub(super) fn layer(&self) -> &L {
+        &self.layer
+    }
+
+    /// Builds with the variables of the first call.
+    pub(crate) fn share<T>(
+        &self,
+        weights: &Weights,
+        build: impl FnOnce(&Weights) -> Result<T>,
+    ) -> Result<T> {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(First { taken, weights: of }) = &*first {
             if !of.is_same(weights) {

@@ -89,22 +89,31 @@ impl<R: Rule> Optimizer<R> {
             trainable: false,
             ..VariableOptions::default()
         };
-        variables
-            .iter()
-            .map(|variable| {
-                let dims = variable.shape().dims().unwrap_or(&[-1]);
-                self.kept()
-                    .iter()
-                    .map(|slot| {
-                        let shape = if slot.is_scalar { &[] } else { dims };
+        // In a graph, slots of one shape begin with one value.
+        let mut known: BTreeMap<(DataType, u32, &[i64]), AnyValue> = BTreeMap::new();
+        let mut slots = Vec::with_capacity(variables.len());
+        for variable in variables {
+            let dims = variable.shape().dims().unwrap_or(&[-1]);
+            let mut own = Vec::new();
+            for slot in self.kept() {
+                let shape = if slot.is_scalar { &[] } else { dims };
+                let key = (variable.dtype(), slot.initial.to_bits(), shape);
+                let value = match known.get(&key) {
+                    Some(value) => value.clone(),
+                    None => {
                         let first = Initializer::Constant(slot.initial);
-                        let value = first.value(cx, shape, variable.dtype(), 0)?;
-                        let name = format!("optimizer/{}/{}", variable.name(), slot.name);
-                        Variable::with_options(cx, &name, value, &options)
-                    })
-                    .collect()
-            })
-            .collect()
+                        first.value(cx, shape, variable.dtype(), 0)?
+                    }
+                };
+                if !cx.is_eager() {
+                    known.insert(key, value.clone());
+                }
+                let name = format!("optimizer/{}/{}", variable.name(), slot.name);
+                own.push(Variable::with_options(cx, &name, value, &options)?);
+            }
+            slots.push(own);
+        }
+        Ok(slots)
     }
 
     /// Changes variables by their gradients in step number `step`, which begins with 1, at a rate;

@@ -1,6 +1,7 @@
 //! The graph in which a model is trained.
 
-use tfp_core::{DataType, Operation, Output, Result, Scope, Session, Shape, Tensor};
+use tfp_core::{Config, DataType, Operation, Output, Result, Scope};
+use tfp_core::{Session, SessionOptions, Shape, Tensor};
 
 use super::job::{Fed, Given, Job, batch_of, changed, loss_of};
 use super::plan::Plan;
@@ -12,6 +13,10 @@ use crate::nn::loss::Fit;
 use crate::nn::optimizer::Rule;
 use crate::ops;
 use crate::variable::{self, Variable};
+
+/// A `ConfigProto` whose `graph_options.rewrite_options.meta_optimizer_iterations` is `ONE`. A second pass
+/// of TensorFlow's optimizer finds nothing in a step, and a model is ready later by it.
+const ONE_PASS: &[u8] = &[0x52, 4, 0x52, 2, 0x60, 1];
 
 pub(super) struct GraphEngine {
     pub(super) session: Session,
@@ -93,7 +98,11 @@ impl GraphEngine {
             .map(|value| Ok(ops::identity(&cx, value)?.output()?.clone()))
             .collect::<Result<Vec<Output>>>()?;
 
-        let session = Session::new(scope.graph())?;
+        let options = SessionOptions {
+            config: Config::new().merge(ONE_PASS),
+            ..SessionOptions::default()
+        };
+        let session = Session::with_options(scope.graph(), &options)?;
         let all = job.model.variables();
         variable::initialize(&session, all.iter().chain(slots.iter().flatten()))?;
         let outputs = |values: Vec<AnyValue>| -> Result<Vec<Output>> {

@@ -1,12 +1,15 @@
 //! Layers of a file: those with values of their own, and models in models.
 
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+
 use tfp_core::{DataType, Error, Result, Tensor};
 
 use crate::formats::hdf5::Datasets;
 use crate::nn::Weights;
 use crate::nn::keras::described::Described;
 use crate::nn::keras::layers::Fixed;
-use crate::nn::layer::described::KerasLayer;
+use crate::nn::layer::described::{Arguments, KerasLayer};
 use crate::nn::layer::{Built, BuiltMany, Layer, SharedLayer};
 
 /// A layer with the name that the file gives it: a model in another, or a layer around one.
@@ -45,31 +48,56 @@ fn float(values: Tensor) -> Result<Tensor> {
 }
 
 /// A layer whose variables have the values of a file.
-pub(super) struct Loaded {
+struct Loaded {
     layer: SharedLayer<Fixed>,
-    values: std::sync::Mutex<Option<Vec<Tensor>>>,
+    reversed: Option<Box<dyn Layer>>,
+    values: Mutex<Option<Vec<Tensor>>>,
 }
 
-impl Loaded {
-    pub(super) fn new(
+/// One of the two ways of such a layer.
+pub(super) struct Way {
+    loaded: Rc<Loaded>,
+    is_back: bool,
+}
+
+impl Way {
+    /// The layer, and the layer on its way back if it has one.
+    pub(super) fn all(
         keras: KerasLayer,
         described: Described,
         datasets: &Datasets<'_>,
-    ) -> Result<Self> {
-        let Described { layer, places, .. } = described;
+    ) -> Result<(Self, Option<Self>)> {
+        let Described {
+            layer,
+            places,
+            reversed,
+            ..
+        } = described;
         let values = places.iter().map(|place| float(datasets.read(place)?));
         let values = values.collect::<Result<_>>()?;
-        Ok(Self {
+        let has_back = reversed.is_some();
+        let loaded = Rc::new(Loaded {
             layer: SharedLayer::new(Fixed { layer, keras }),
-            values: std::sync::Mutex::new(Some(values)),
-        })
+            reversed,
+            values: Mutex::new(Some(values)),
+        });
+        let way = |is_back| Self {
+            loaded: loaded.clone(),
+            is_back,
+        };
+        Ok((way(false), has_back.then(|| way(true))))
     }
 
+    /// The layer on its way back, if this is that way.
+    fn back(&self) -> Option<&dyn Layer> {
+        let back = self.loaded.reversed.as_deref();
+        back.filter(|_| self.is_back)
+    }
+}
+
+impl Loaded {
     fn with<T>(&self, weights: &Weights, build: impl FnOnce(&Weights) -> Result<T>) -> Result<T> {
-        let mut values = self
-            .values
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         // Further calls take the variables of the first one.
         let Some(values) = values.take() else {
             return build(weights);
@@ -85,20 +113,32 @@ impl Loaded {
     }
 }
 
-impl Layer for Loaded {
+impl Layer for Way {
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        self.with(weights, |weights| self.layer.build(weights, input))
+        let layer = &self.loaded.layer;
+        self.loaded.with(weights, |weights| match self.back() {
+            Some(back) => layer.share(weights, |weights| back.build(weights, input)),
+            None => layer.build(weights, input),
+        })
     }
 
     fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
-        self.with(weights, |weights| self.layer.build_many(weights, inputs))
+        let layer = &self.loaded.layer;
+        self.loaded.with(weights, |weights| match self.back() {
+            Some(back) => layer.share(weights, |weights| back.build_many(weights, inputs)),
+            None => layer.build_many(weights, inputs),
+        })
     }
 
     fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
-        self.layer.keras(inputs)
+        let layer = self.loaded.layer.keras(inputs)?;
+        Ok(match self.is_back {
+            true => layer.call(Arguments::Reversed),
+            false => layer,
+        })
     }
 
     fn kind(&self) -> String {
-        self.layer.kind()
+        self.loaded.layer.kind()
     }
 }

@@ -35,7 +35,7 @@ fn adaptive(class: &str, config: Config<'_>) -> Result<Described> {
     })
 }
 
-fn encoding(config: Config<'_>) -> Result<Encoding> {
+pub fn encoding(config: Config<'_>) -> Result<Encoding> {
     if config.flag("sparse") {
         return Err(Config::unsupported("sparse"));
     }
