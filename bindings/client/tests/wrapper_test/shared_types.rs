@@ -124,8 +124,11 @@ const _: () = {
     shared::<tfp::nn::layer::GlobalPool>();
     shared::<tfp::nn::layer::GroupNorm>();
     shared::<tfp::nn::layer::GroupedQueryAttention>();
+    shared::<tfp::nn::layer::HashedCrossing>();
+    shared::<tfp::nn::layer::Hashing>();
     shared::<tfp::nn::layer::Identity>();
     shared::<tfp::nn::layer::Initialized<layer::Dense>>();
+    shared::<tfp::nn::layer::IntegerLookup>();
     shared::<tfp::nn::layer::Interpolation>();
     shared::<tfp::nn::layer::KerasLayer>();
     shared::<tfp::nn::layer::LayerNorm>();
@@ -171,6 +174,8 @@ const _: () = {
     shared::<tfp::nn::layer::Reshape>();
     shared::<tfp::nn::layer::ResizeMethod>();
     shared::<tfp::nn::layer::Resizing>();
+    shared::<tfp::nn::layer::Reversed<'static>>();
+    shared::<tfp::nn::layer::ReversibleEmbedding>();
     shared::<tfp::nn::layer::RmsNorm>();
     shared::<tfp::nn::layer::RnnKind>();
     shared::<tfp::nn::layer::Scaling>();
@@ -189,6 +194,7 @@ const _: () = {
     shared::<tfp::nn::layer::StftSpectrogram>();
     shared::<tfp::nn::layer::TimeDistributed<layer::Dense>>();
     shared::<tfp::nn::layer::UnitNorm>();
+    shared::<tfp::nn::layer::UnknownPlace>();
     shared::<tfp::nn::layer::UpSampling>();
     shared::<tfp::nn::layer::Window>();
     shared::<tfp::nn::layer::ZeroPadding>();
