@@ -25,12 +25,13 @@ NEAR = 2e-5
 # Models that Keras 2 wrote, without functions that Keras 3 lacks.
 KERAS_2 = pathlib.Path(os.environ["KERAS_2"]).parent
 KERAS_2_MODELS = ["image", "nested"]
-# The cases, and the ends of their files. Keras writes no `.h5` file with layers of images.
+# The cases, and the ends of their files. Keras writes no `.h5` file with layers of images, and none
+# with the vocabulary of a layer that was adapted.
 FILES = [
     (name, end)
     for name in keras_models.CASES
     for end in ("", ".h5")
-    if not (end and "image" in name)
+    if not (end and ("image" in name or "listed" in name))
 ]
 
 
