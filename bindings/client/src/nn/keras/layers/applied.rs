@@ -33,7 +33,8 @@ pub fn is_function(json: &Json) -> bool {
         json.get("config")
             .is_some_and(|config| config.get(key).is_some())
     };
-    !says("dtype") && !says("trainable")
+    // A pipeline has layers in place of a dtype.
+    !says("dtype") && !says("trainable") && !says("layers")
 }
 
 /// The function between layers that adds, subtracts, multiplies or divides by a number, as in `x * 0.5`;
