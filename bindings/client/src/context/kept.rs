@@ -87,10 +87,11 @@ impl Kept {
             true => std::mem::take(&mut *derived),
             false => HashMap::new(),
         };
-        derived.insert(key, Arc::clone(&made) as _);
+        // Another thread may have made the same meanwhile.
+        let same = derived.insert(key, Arc::clone(&made) as _);
         drop(derived);
         // Outside of the lock: functions may go with them.
-        drop(old);
+        drop((old, same));
         Ok(made)
     }
 

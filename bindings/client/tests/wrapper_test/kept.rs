@@ -1,8 +1,8 @@
 //! Functions leave an eager context when nothing can call them any more, and not before.
 
 use tfp::{
-    DataType, EagerContext, EagerOptions, GraphFunction, Mode, Model, Result, Shape, Tape, Tensor,
-    TensorHandle, ops,
+    Context, DataType, EagerContext, EagerOptions, GraphFunction, Mode, Model, Result, Shape, Tape,
+    Tensor, TensorHandle, ops,
 };
 
 use crate::models::write_model;
@@ -174,10 +174,16 @@ fn threads_that_trace_and_drop() -> Result<()> {
                 scope.spawn(move || -> Result<()> {
                     for _ in 0..25 {
                         let argument = argument();
+                        // So large that the kernels of calls are dropped every now and then.
+                        let large = Tensor::zeros(DataType::FLOAT, &[128, 128])?;
                         let own = GraphFunction::trace(&ctx, "own", &argument, |cx, args| {
-                            shared.call(cx, args)
+                            let zeros = cx.constant(&large)?;
+                            let zero = ops::sum(cx, zeros, [0, 1], Default::default())?;
+                            let args = [ops::add_v2(cx, &args[0], zero)?];
+                            shared.call(cx, &args)
                         })?;
                         assert_eq!(values(&own.call(&ctx, &[x(&ctx)?])?)?, [1.0, 4.0]);
+                        assert!(ctx.function_def(own.name())?.len() > 1 << 16);
                     }
                     Ok(())
                 })

@@ -260,6 +260,12 @@ impl EagerContext {
         self.inner.in_background.load(Ordering::Relaxed)
     }
 
+    /// Whether a thread has an executor of its own.
+    fn has_executors(&self) -> bool {
+        let executors = self.inner.executors.lock();
+        !executors.unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Returns a reference that does not keep the context alive.
     #[must_use]
     pub fn downgrade(&self) -> WeakEagerContext {

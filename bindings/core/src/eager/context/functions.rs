@@ -13,9 +13,10 @@ use crate::graph::def::FunctionDef;
 use crate::graph::in_place;
 use crate::graph::untrusted::Calls;
 
-/// Bytes of removed functions after which cached kernels are dropped: a kernel takes about ten times the
-/// bytes of the function that it calls.
+/// Bytes of removed functions after which cached kernels are dropped. The kernel of a call takes about ten
+/// times as many: of the function's definition, and of [`KERNEL`] however small that is.
 const MOST_REMOVED: usize = 2 << 20;
+const KERNEL: usize = 4 << 10;
 
 impl EagerContext {
     /// Adds a function; does nothing when the same function is there.
@@ -111,8 +112,10 @@ impl EagerContext {
 
     /// Removes a function.
     ///
-    /// TensorFlow keeps the kernels of calls that were made. After functions of some size, [`Self::clear_caches`]
-    /// drops all kernels, where no ops run in the background; calls make theirs again.
+    /// TensorFlow keeps the kernel of each call that was made. Once 500 functions or 2 MiB of them were removed,
+    /// all kernels are dropped, and calls make theirs again. A context whose threads have an
+    /// [`Executor`](crate::Executor), or whose ops run in the background, keeps its kernels until
+    /// [`Self::clear_caches`].
     ///
     /// # Errors
     /// TensorFlow's status when there is none of the name.
@@ -143,8 +146,10 @@ impl EagerContext {
         }
         drop(functions);
         let removed = &self.inner.removed;
+        let size = size + KERNEL;
         let total = removed.fetch_add(size, Ordering::Relaxed) + size;
-        if total >= MOST_REMOVED && !self.runs_in_background() {
+        // Dropping kernels waits for the executors of all threads, of which one may end meanwhile.
+        if total >= MOST_REMOVED && !self.runs_in_background() && !self.has_executors() {
             removed.store(0, Ordering::Relaxed);
             self.clear_caches();
         }
