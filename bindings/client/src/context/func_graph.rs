@@ -370,10 +370,7 @@ impl Context for FuncGraph {
             false => &self.scope.after(&before)?,
         };
         let results = scope.execute(&mut passed, attrs)?;
-        let called = kept::of_attrs(attrs);
-        if !called.is_empty() {
-            self.state().kept.extend(called);
-        }
+        self.state().kept.extend(kept::of_attrs(attrs));
         if !info.is_stateful {
             return Ok(results);
         }
