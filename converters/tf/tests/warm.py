@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -86,6 +87,8 @@ def _serve() -> None:
             code = 1
             try:
                 code = _program(asked["arguments"], asked["outputs"])
+            except BaseException:  # As a program that was started by itself says it.
+                traceback.print_exc()
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
