@@ -3,17 +3,22 @@
 mod array;
 mod binary;
 mod conv;
+mod csr;
 mod factor;
 mod fourier;
 mod gather;
+mod image;
 mod linalg;
 mod nn;
 mod ragged;
+mod random;
+mod recurrent;
 mod reduce;
 mod scatter;
 mod sparse;
 mod unary;
 mod variable;
+mod variant;
 
 use super::rule::Rules;
 
@@ -22,17 +27,22 @@ pub(super) static ALL: &[Rules] = &[
     array::RULES,
     binary::RULES,
     conv::RULES,
+    csr::RULES,
     factor::RULES,
     fourier::RULES,
     gather::RULES,
+    image::RULES,
     linalg::RULES,
     nn::RULES,
     ragged::RULES,
+    random::RULES,
+    recurrent::RULES,
     reduce::RULES,
     scatter::RULES,
     sparse::RULES,
     unary::RULES,
     variable::RULES,
+    variant::RULES,
 ];
 
 /// Ops through which no gradient flows by nature: what they return is constant around their inputs,
@@ -164,6 +174,7 @@ pub(super) static STOPS: &[&str] = &[
     "RandomStandardNormal",
     "RandomUniform",
     "RandomUniformInt",
+    "RaggedRange",
     "Range",
     "Rank",
     "ReaderNumRecordsProduced",

@@ -249,6 +249,11 @@ def _reduce() -> Iterator[Case]:
     )
     zeros = np.asarray([1.5, 0.0, 2.0, 0.0, 0.0])
     yield case("SegmentProd_zero", [zeros, ints(0, 0, 1, 2, 2)], {}, second=False)
+    rising = np.asarray([[3.0, 1.0, 4.2, 1.5, 5.1], [2.0, 7.0, 1.0, 8.6, 2.5]])
+    attrs = {"output_dtype": "f8"}
+    yield case("IsotonicRegression", [rising], attrs, second=False)
+    # Python's gradient of a row is a column.
+    yield case("IsotonicRegression_row", [rising[0]], attrs, python=False, second=False)
     for reverse in (False, True):
         yield case(
             f"NthElement_{reverse:d}",
@@ -311,6 +316,7 @@ def _array() -> Iterator[Case]:
     yield case("ReverseSequence", [r(2, 4), ints(2, 3)], {"seq_dim": 1, "batch_dim": 0})
     yield case("Roll", [r(3, 4), ints(1, -2), ints(0, 1)], {})
     yield case("TopKV2", [values.distinct(2, 2, 5), scalar(3)], {}, second=False)
+    yield case("ApproxTopK", [values.distinct(2, 2, 5, dtype="f4")], {"k": 3}, second=False)
     yield case("DepthToSpace", [r(1, 2, 2, 4)], {"block_size": 2})
     yield case("SpaceToDepth", [r(1, 4, 4, 1)], {"block_size": 2})
     yield case(
@@ -325,6 +331,12 @@ def _array() -> Iterator[Case]:
         "ExtractImagePatches",
         [r(2, 4, 5, 2)],
         {"ksizes": [1, 2, 3, 1], "strides": [1, 1, 2, 1], "rates": [1, 1, 1, 1], "padding": "SAME"},
+        second=False,
+    )
+    yield case(
+        "ExtractVolumePatches",
+        [r(2, 3, 4, 5, 2)],
+        {"ksizes": [1, 2, 2, 3, 1], "strides": [1, 1, 1, 2, 1], "padding": "SAME"},
         second=False,
     )
     yield case("Diag", [r(3)], {})
@@ -346,6 +358,14 @@ def _array() -> Iterator[Case]:
         if op == "QuantizeAndDequantizeV3":
             limits.append(scalar(8))
         yield case(op, [r(4), *limits], {"range_given": True}, numeric=False, second=False)
+    low, high = np.asarray(-1.0), np.asarray(1.2)
+    yield case(
+        "QuantizeAndDequantizeV4",
+        [r(2, 5), low, high],
+        {"range_given": True},
+        numeric=False,
+        second=False,
+    )
     f = values.single
     yield case(
         "FakeQuantWithMinMaxArgs", [f(6)], {"min": -1.0, "max": 1.0}, numeric=False, second=False

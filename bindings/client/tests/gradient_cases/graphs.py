@@ -5,10 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from bindings.client.tests.gradient_cases.case import Case, Values, case, ints
+from bindings.client.tests.gradient_cases.case import Case, Values, case, ints, scalar
 
 # The last version of graphs that has TopK.
 _BEFORE_TOP_K_V2 = 6
+# The last version that has batch normalization with global sums.
+_BEFORE_BATCH_NORM = 8
+# The last version that has the first quantization to numbers of the same type.
+_BEFORE_QUANTIZE_V2 = 21
 
 
 def _in_graphs() -> Iterator[Case]:
@@ -47,6 +51,51 @@ def _in_graphs() -> Iterator[Case]:
     )
 
 
+def _old() -> Iterator[Case]:
+    values = Values("old")
+    f = values.single
+    only: dict[str, Any] = {"second": False, "graph": True}
+    yield Case(
+        "BatchNormWithGlobalNormalization",
+        "BatchNormWithGlobalNormalization",
+        [f(2, 3, 3, 2), f(2), f(2, low=0.5), f(2), f(2)],
+        {"variance_epsilon": 0.01, "scale_after_normalization": True},
+        producer=_BEFORE_BATCH_NORM,
+        **only,
+    )
+    yield Case(
+        "QuantizeAndDequantize",
+        "QuantizeAndDequantize",
+        [values.real(4)],
+        {"range_given": True, "input_min": -2.0, "input_max": 2.0},
+        numeric=False,
+        producer=_BEFORE_QUANTIZE_V2,
+        **only,
+    )
+
+
+def _random() -> Iterator[Case]:
+    values = Values("random")
+    alpha = values.positive(2, 3)
+    samples = values.positive(4, 2, 3)
+    # A sample is made by rejection: its slope is another one than that of the distribution.
+    yield Case(
+        "RandomGamma",
+        "RandomGamma",
+        [ints(4), alpha],
+        {"seed": 1, "seed2": 2},
+        numeric=False,
+        second=False,
+        graph=True,
+        fed=[samples],
+    )
+    seed, shape = np.asarray([1, 2], "i8"), ints(4, 2, 3)
+    only: dict[str, Any] = {"numeric": False, "second": False}
+    yield case("StatelessRandomGammaV2", [shape, seed, alpha], {}, **only)
+    key, counter = seed[:1].astype("u8"), seed.astype("u8")
+    yield case("StatelessRandomGammaV3", [shape, key, counter, scalar(1), alpha], {}, **only)
+
+
 def _batch_norms() -> Iterator[Case]:
     f = Values("batch_norm_grads").single
     for version in ("", "V2", "V3"):
@@ -69,3 +118,5 @@ def cases() -> Iterator[Case]:
     yield case("DebugIdentityV2", [values.real(3)], {})
     yield from _batch_norms()
     yield from _in_graphs()
+    yield from _old()
+    yield from _random()

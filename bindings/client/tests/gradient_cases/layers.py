@@ -148,6 +148,9 @@ def _nn() -> Iterator[Case]:
         )
     places = np.asarray([[0, 0], [0, 1], [1, 0]], "i8")
     yield case("CTCLoss", [f(4, 2, 3), places, ints(0, 1, 1), ints(4, 3)], {}, second=False)
+    colors = values.distinct(2, 4, 3) / 8 + 0.6
+    yield case("RGBToHSV", [colors], {}, second=False)
+    yield from _recurrent(values)
     boxes = np.asarray([[0.1, 0.2, 0.8, 0.9], [0.0, 0.1, 0.7, 0.6]], "f4")
     yield case(
         "CropAndResize",
@@ -156,6 +159,19 @@ def _nn() -> Iterator[Case]:
         slopes=(0,),
         second=False,
     )
+
+
+def _recurrent(values: Values) -> Iterator[Case]:
+    f = values.single
+    steps, batch, inputs, units = 3, 2, 2, 3
+    weights = [f(inputs + units, 4 * units), *(f(units) for _ in range(3)), f(4 * units)]
+    given = [f(steps, batch, inputs), f(batch, units), f(batch, units), *weights]
+    for name, peephole in (("", False), ("_peephole", True)):
+        attrs = {"cell_clip": -1.0, "use_peephole": peephole}
+        first = [np.asarray(steps, "i8"), *given]
+        yield case(f"BlockLSTM{name}", first, attrs | {"forget_bias": 0.0}, second=False)
+        # Python calls the function of the first version, whose gates are in another order.
+        yield case(f"BlockLSTMV2{name}", first, attrs, python=False, second=False)
 
 
 def _linalg() -> Iterator[Case]:
@@ -207,6 +223,22 @@ def _linalg() -> Iterator[Case]:
             yield case(name, [matrix, r(3, 2)], {"adjoint": adjoint, "lower": lower})
     yield case("Cholesky", [values.positive_definite(2, 3, 3)], {}, symmetric=True, second=False)
     symmetric = values.positive_definite(3, 3)
+    basis = values.regular(3, 3)
+    distinct = basis @ np.diag([1.0, 4.0, 8.0]) @ np.linalg.inv(basis)
+    for vectors in (False, True):
+        attrs = {"compute_v": vectors, "Tout": "c16"}
+        yield case(f"Eig_{vectors:d}", [distinct], attrs, second=False)
+    turning = np.asarray([[1.0, 2.0, 0.3], [-2.0, 1.5, 0.2], [0.1, 0.4, 3.0]])
+    yield case("Eig_pairs", [turning], {"compute_v": False, "Tout": "c16"}, second=False)
+    yield case("MatrixSquareRoot", [values.positive_definite(2, 3, 3)], {})
+    yield case("MatrixSquareRoot_complex", [values.regular(3, 3) + 1j * r(3, 3)], {}, python=False)
+    for adjoint in (False, True):
+        for lower in (False, True):
+            name = f"BandedTriangularSolve_{adjoint:d}{lower:d}"
+            bands = r(2, 2, 4)
+            bands[:, -1 if lower else 0] += 4
+            yield case(name, [bands, r(2, 4, 3)], {"adjoint": adjoint, "lower": lower})
+    yield case("BandedTriangularSolve_shared", [bands[:1], r(2, 4, 3)], {"lower": True})
     yield case("SelfAdjointEigV2", [symmetric], {"compute_v": False}, symmetric=True, second=False)
 
 

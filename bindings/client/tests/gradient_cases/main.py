@@ -137,11 +137,15 @@ def _describe(case: Case) -> list[str]:
             case.op.startswith("FusedBatchNorm")
             or case.op.endswith(("CrossEntropyWithLogits", "EigV2", "CTCLoss"))
             or not case.attrs.get("compute_uv", True)
+            or not case.attrs.get("compute_v", True)
         ):
             # Further outputs are what the gradient needs, or statistics without one.
             used = used[:1]
         if case.op == "LogMatrixDeterminant":
             used = used[1:]
+        if case.op.startswith("BlockLSTM"):
+            # States have gradients; gates are what the gradient needs.
+            used = [used[1], used[6]]
         seeds = {index: _seed(case.name, index, value) for index, value in used}
         for index, seed in seeds.items():
             lines.append(f"dy {index} {_tensor(seed)}")
@@ -226,6 +230,9 @@ def main(argv: Sequence[str]) -> None:
     if failed:
         sys.exit("cases that Python can't compute:\n" + "\n".join(failed))
     lines += programs.lines()
+    # What Python differentiates; other ops have an entry that says that they are constant.
+    registry = ops.gradient_registry
+    lines += [f"registered {op}" for op in sorted(registry.list()) if registry.lookup(op)]
     pathlib.Path(_OUT.value).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

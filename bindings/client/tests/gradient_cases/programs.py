@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from bindings.client.tests.gradient_cases import variants
+
 Program = Callable[..., Any]
 
 # The point of `lists.rs`.
@@ -100,6 +102,11 @@ _LISTS: dict[str, Program] = {
     ),
     "concat": _concat,
     "concat of a shape": _concat_v2,
+    "scatter into a list": lambda x: _stacked(
+        _raw.TensorListScatterIntoExistingList(
+            input_handle=_rows(x), tensor=tf.square(x), indices=[2, 0]
+        )
+    ),
     "split": _split,
 }
 
@@ -172,14 +179,18 @@ def _numbers(values: Any) -> str:
     return " ".join(repr(float(value)) for value in values)
 
 
+def _gradient(program: Program, x: Any) -> Any:
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = program(x)
+    return tf.reshape(tape.gradient(y, x), [-1])
+
+
 def lines() -> Iterator[str]:
     """Returns a line per program: gradients; of calls the value before, and second ones after."""
-    for name, program in _LISTS.items():
-        x = tf.constant(_X, _DOUBLE)
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = program(x)
-        gradient = tf.reshape(tape.gradient(y, x), [-1])
+    for name, program in (_LISTS | variants.PROGRAMS).items():
+        # Some of Python's functions ask for shapes of variants, which only graphs keep.
+        gradient = tf.function(_gradient)(program, tf.constant(_X, _DOUBLE))
         yield f"program {name.replace(' ', '_')} {_numbers(gradient.numpy())}"
     for name, (program, point) in _CALLS.items():
         xs = [tf.constant(value, _DOUBLE) for value in point]

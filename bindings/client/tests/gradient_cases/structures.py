@@ -97,6 +97,12 @@ def _ragged() -> Iterator[Case]:
         {"OUTPUT_RAGGED_RANK": 1},
         second=False,
     )
+    yield case(
+        "RaggedFillEmptyRows",
+        [_longs(0, 0, 2, 3), r(4), _longs(5).reshape(()), np.asarray(0.25)],
+        {},
+        second=False,
+    )
     yield case("RaggedTensorToSparse", [[splits], r(5)], {}, second=False)
 
 

@@ -76,6 +76,7 @@ fn dtype(name: &str) -> DataType {
         "c16" => DataType::COMPLEX128,
         "i4" => DataType::INT32,
         "i8" => DataType::INT64,
+        "u8" => DataType::UINT64,
         "b1" => DataType::BOOL,
         other => panic!("the fixture has a tensor of type {other}"),
     }
@@ -110,6 +111,10 @@ fn tensor(fields: &[&str]) -> Result<Tensor> {
         }
         DataType::INT64 => {
             let values: Vec<i64> = values.iter().map(|&value| value as i64).collect();
+            Tensor::from_slice(&values, &dims)
+        }
+        DataType::UINT64 => {
+            let values: Vec<u64> = values.iter().map(|&value| value as u64).collect();
             Tensor::from_slice(&values, &dims)
         }
         DataType::BOOL => {
@@ -150,13 +155,22 @@ pub fn program(name: &str) -> Vec<f64> {
     numbers(&line.split(' ').collect::<Vec<_>>())
 }
 
+/// Returns the ops of which Python has a gradient.
+pub fn registered() -> Vec<String> {
+    let text = text();
+    let ops = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("registered "));
+    ops.map(str::to_owned).collect()
+}
+
 /// Reads the cases.
 pub fn read() -> Result<Vec<Case>> {
     let text = text();
     let mut cases: Vec<Case> = Vec::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split(' ').filter(|field| !field.is_empty()).collect();
-        if fields[0] == "program" {
+        if ["program", "registered"].contains(&fields[0]) {
             continue;
         }
         if fields[0] == "case" {

@@ -7,8 +7,9 @@ use tfp::{
 
 use crate::fixture;
 use crate::support::distance;
+use crate::variants;
 
-type Program = fn(&AnyContext, &AnyValue) -> Result<AnyValue>;
+pub type Program = fn(&AnyContext, &AnyValue) -> Result<AnyValue>;
 
 /// The point at which programs are differentiated.
 const X: [[f64; 3]; 2] = [[0.5, -1.25, 2.0], [1.5, 0.75, -0.5]];
@@ -27,7 +28,7 @@ fn rows(cx: &AnyContext, x: &AnyValue) -> Result<AnyValue> {
     ops::tensor_list_push_back(cx, &list, &parts[1])
 }
 
-fn total(cx: &AnyContext, value: &AnyValue) -> Result<AnyValue> {
+pub fn total(cx: &AnyContext, value: &AnyValue) -> Result<AnyValue> {
     let squared = ops::mul(cx, ops::square(cx, value)?, value)?;
     let flat = ops::reshape(cx, squared, [-1])?;
     ops::sum(cx, flat, [0], Default::default())
@@ -91,6 +92,13 @@ static PROGRAMS: &[(&str, Program)] = &[
         let joined = ops::tensor_list_concat_v2(cx, &list, shape, none, DataType::DOUBLE)?;
         total(cx, &joined.tensor)
     }),
+    ("scatter into a list", |cx, x| {
+        let (list, square) = (rows(cx, x)?, ops::square(cx, x)?);
+        stacked(
+            cx,
+            &ops::tensor_list_scatter_into_existing_list(cx, list, square, [2, 0])?,
+        )
+    }),
     ("split", |cx, x| {
         let shape = shape_of(cx, &[-1, 3])?;
         let list = ops::tensor_list_split(cx, x, shape, [1_i64, 1])?;
@@ -148,7 +156,7 @@ fn check(name: &str, program: Program) -> Result<f64> {
 #[test]
 fn lists_have_the_gradients_of_their_slopes() {
     let mut problems = Vec::new();
-    for (name, program) in PROGRAMS {
+    for (name, program) in PROGRAMS.iter().chain(variants::PROGRAMS) {
         match check(name, *program) {
             Ok(distance) if distance < 1e-8 => {}
             Ok(distance) => problems.push(format!("{name}: {distance:.2e} away")),
@@ -184,13 +192,24 @@ fn rows_of_a_variable_have_gradients() -> Result<()> {
 
 /// Gradient functions that no case of the fixture calls, and the test that does.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("CSRSparseMatrixToDense", "variants.rs"),
+    ("CSRSparseMatrixToSparseTensor", "variants.rs"),
     ("Case", "calls.rs"),
+    ("DenseToCSRSparseMatrix", "variants.rs"),
     ("If", "calls.rs"),
+    ("OptionalFromValue", "variants.rs"),
+    ("OptionalGetValue", "variants.rs"),
     ("PartitionedCall", "calls.rs"),
     ("PreventGradient", "its gradient is an error: below"),
+    ("RaggedTensorFromVariant", "variants.rs"),
+    ("RaggedTensorToVariant", "variants.rs"),
     ("ReadVariableOp", "api.rs"),
     ("ResourceGather", "above"),
     ("ResourceGatherNd", "above"),
+    ("SparseMatrixMatMul", "variants.rs"),
+    ("SparseMatrixSparseMatMul", "variants.rs"),
+    ("SparseMatrixTranspose", "variants.rs"),
+    ("SparseTensorToCSRSparseMatrix", "variants.rs"),
     ("StatefulPartitionedCall", "calls.rs"),
     ("StatelessCase", "calls.rs"),
     ("StatelessIf", "calls.rs"),
@@ -204,6 +223,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("TensorListPushBack", "above"),
     ("TensorListResize", "above"),
     ("TensorListScatter", "above"),
+    ("TensorListScatterIntoExistingList", "above"),
     ("TensorListScatterV2", "above"),
     ("TensorListSetItem", "above"),
     ("TensorListSplit", "above"),
@@ -238,12 +258,29 @@ const WITHOUT_SLOPE: &[(&str, &str)] = &[
         "Python's function transforms by the inverse, which is not the slope",
     ),
     (
+        "QuantizeAndDequantize",
+        "a step function: the gradient goes straight through",
+    ),
+    (
         "QuantizeAndDequantizeV2",
         "a step function: the gradient goes straight through",
     ),
     (
         "QuantizeAndDequantizeV3",
         "a step function: the gradient goes straight through",
+    ),
+    (
+        "QuantizeAndDequantizeV4",
+        "a step function: the gradient goes straight through, within the range",
+    ),
+    ("RandomGamma", "samples are found by rejection, which jumps"),
+    (
+        "StatelessRandomGammaV2",
+        "samples are found by rejection, which jumps",
+    ),
+    (
+        "StatelessRandomGammaV3",
+        "samples are found by rejection, which jumps",
     ),
     (
         "TopK",
@@ -253,6 +290,10 @@ const WITHOUT_SLOPE: &[(&str, &str)] = &[
 
 /// Gradients that Python does not have; each is compared with its slope.
 const NOT_IN_PYTHON: &[(&str, &str)] = &[
+    (
+        "BlockLSTMV2",
+        "Python calls the function of the first version, whose gates are in another order",
+    ),
     ("IRFFT3D", "is not in Python's registry"),
     ("RFFT3D", "is not in Python's registry"),
     ("Snapshot", "is not in Python's registry"),

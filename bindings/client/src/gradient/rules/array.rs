@@ -3,7 +3,7 @@
 use tfp_core::{DataType, Error, ErrorKind, Result};
 use tfp_ops::*;
 
-use crate::context::run::{Run, first};
+use crate::context::run::Run;
 use crate::context::value::AnyValue;
 use crate::gradient::rule::{Backward, InputGradients, Rules, one};
 use crate::gradient::shapes::{elements_from, known_ints, reshape_like};
@@ -247,6 +247,17 @@ fn roll_grad(c: &Backward<'_>) -> Result<InputGradients> {
     )
 }
 
+fn approximate_top_k_grad(c: &Backward<'_>) -> Result<InputGradients> {
+    let axis = c.op.int("reduction_dimension")?;
+    let last = c.input(0).shape()?.rank().map(|rank| rank as i64 - 1);
+    match axis == -1 || Some(axis) == last {
+        true => top_k_grad(c),
+        false => Err(Error::argument(format!(
+            "ApproxTopK has a gradient along the last axis, and its axis is {axis}: transpose first"
+        ))),
+    }
+}
+
 fn top_k_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (x, grad, indices) = (c.input(0), c.grad(0)?, c.output(1));
     let size = c.cx.shape_of(x)?;
@@ -316,50 +327,12 @@ fn quantized(c: &Backward<'_>) -> Result<InputGradients> {
     leading(c, c.grad(0))
 }
 
-fn extract_patches(c: &Backward<'_>) -> Result<InputGradients> {
-    // What each place of a patch was taken from, as the patches of the positions.
-    let (cx, x, grad) = (c.cx, c.input(0), c.grad(0)?);
-    let size = cx.shape_of(x)?;
-    let dims = unpack(cx, &size, 4, UnpackOptions::default())?;
-    let one_more = add_v2(cx, mul(cx, &dims[1], &dims[2])?, 1)?;
-    let positions = range(cx, 1, &one_more, 1)?;
-    let positions = cx.cast(&positions, DataType::DOUBLE)?;
-    let positions = reshape(
-        cx,
-        positions,
-        pack(
-            cx,
-            [
-                &cx.constant_of(&tfp_core::Tensor::scalar(1_i32)?)?,
-                &dims[1],
-                &dims[2],
-                &cx.constant_of(&tfp_core::Tensor::scalar(1_i32)?)?,
-            ],
-            PackOptions::default(),
-        )?,
-    )?;
-    let patches = first(c.run(
-        "ExtractImagePatches",
-        &[&positions],
-        &["ksizes", "strides", "rates", "padding"],
-    )?)?;
-    let places = reshape(cx, cx.cast(&patches, DataType::INT32)?, [-1])?;
-    // Gradients as [places, batch and depth], summed by position; position 0 is padding.
-    let places_count = size_of(c, &places)?;
-    let shape6 = pack(
-        cx,
-        [&dims[0], &places_count, &dims[3]],
-        PackOptions::default(),
-    )?;
-    let rows = transpose(cx, reshape(cx, &grad, shape6)?, [1, 0, 2])?;
-    let summed = unsorted_segment_sum(cx, rows, &places, &one_more)?;
-    let kept = elements_from(cx, &summed, 1)?;
-    let back = transpose(cx, kept, [1, 0, 2])?;
-    leading(c, reshape(cx, back, size))
-}
-
-fn size_of(c: &Backward<'_>, value: &AnyValue) -> Result<AnyValue> {
-    size(c.cx, value, SizeOptions::default())
+/// The fourth version passes the gradient inside of its range only.
+fn quantized_in_range(c: &Backward<'_>) -> Result<InputGradients> {
+    let g = c.grad(0)?;
+    let inputs = [&g, c.input(0), c.input(1), c.input(2)];
+    let found = c.run("QuantizeAndDequantizeV4Grad", &inputs, &["axis"])?;
+    Ok(found.into_iter().map(|value| Some(value.into())).collect())
 }
 
 pub(super) static RULES: Rules = &[
@@ -418,6 +391,7 @@ pub(super) static RULES: Rules = &[
     ("Roll", roll_grad),
     ("TopK", top_k_grad),
     ("TopKV2", top_k_grad),
+    ("ApproxTopK", approximate_top_k_grad),
     ("DepthToSpace", |c| {
         undo(c, "SpaceToDepth", &["block_size", "data_format"])
     }),
@@ -428,9 +402,10 @@ pub(super) static RULES: Rules = &[
     ("BatchToSpace", |c| undo(c, "SpaceToBatch", &["block_size"])),
     ("SpaceToBatchND", |c| undo(c, "BatchToSpaceND", &[])),
     ("BatchToSpaceND", |c| undo(c, "SpaceToBatchND", &[])),
-    ("ExtractImagePatches", extract_patches),
+    ("QuantizeAndDequantize", quantized),
     ("QuantizeAndDequantizeV2", quantized),
     ("QuantizeAndDequantizeV3", quantized),
+    ("QuantizeAndDequantizeV4", quantized_in_range),
     ("FakeQuantWithMinMaxArgs", |c| {
         let attrs = ["min", "max", "num_bits", "narrow_range"];
         one(c.run1(

@@ -2,14 +2,14 @@
 //! derivative results for forward and reverse mode algorithmic differentiation", 2008; for a wide
 //! QR: Roberts and Roberts, arXiv:2009.10071).
 
-use tfp_core::{Error, Result, Tensor};
+use tfp_core::{DataType, Error, Result, Tensor};
 use tfp_ops::*;
 
 use super::linalg::{adjoint, batched, expand_last, mm, triangle};
 use crate::context::run::Run;
 use crate::context::value::AnyValue;
 use crate::gradient::rule::{Backward, InputGradients, Rules, one};
-use crate::gradient::shapes::conj;
+use crate::gradient::shapes::{conj, unbroadcast};
 
 /// Rows and columns, which have to be known.
 fn known(c: &Backward<'_>, x: &AnyValue) -> Result<(i64, i64)> {
@@ -82,19 +82,14 @@ fn qr_grad(c: &Backward<'_>) -> Result<InputGradients> {
     one(concat_v2(c.cx, [&square, &mm(c, q, &drest)?], -1))
 }
 
-/// `1 / (s_j^2 - s_i^2)` outside the diagonal, where it is zero.
-fn gaps(c: &Backward<'_>, s: &AnyValue) -> Result<AnyValue> {
-    let squares = square(c.cx, s)?;
-    let difference = sub(
-        c.cx,
-        expand_last(c, &squares, -2)?,
-        expand_last(c, &squares, -1)?,
-    )?;
+/// `1 / (x_j - x_i)` outside the diagonal, where it is zero.
+fn inverse_gaps(c: &Backward<'_>, x: &AnyValue) -> Result<AnyValue> {
+    let difference = sub(c.cx, expand_last(c, x, -2)?, expand_last(c, x, -1)?)?;
     let safe = reciprocal(
         c.cx,
-        matrix_set_diag(c.cx, &difference, ones_like(c.cx, s)?)?,
+        matrix_set_diag(c.cx, &difference, ones_like(c.cx, x)?)?,
     )?;
-    matrix_set_diag(c.cx, safe, zeros_like(c.cx, s)?)
+    matrix_set_diag(c.cx, safe, zeros_like(c.cx, x)?)
 }
 
 fn svd_grad(c: &Backward<'_>) -> Result<InputGradients> {
@@ -144,7 +139,11 @@ fn svd_grad(c: &Backward<'_>) -> Result<InputGradients> {
         sub(c.cx, d, inside)
     };
     let turned = |basis: &AnyValue, d: &AnyValue| -> Result<AnyValue> {
-        let j = mul(c.cx, gaps(c, &s)?, batched(c, basis, d, true, false)?)?;
+        let j = mul(
+            c.cx,
+            inverse_gaps(c, &square(c.cx, &s)?)?,
+            batched(c, basis, d, true, false)?,
+        )?;
         add_v2(c.cx, &j, &adjoint(c, &j)?)
     };
     if let Some(du) = &vectors.0 {
@@ -160,6 +159,87 @@ fn svd_grad(c: &Backward<'_>) -> Result<InputGradients> {
         found = add_v2(c.cx, found, part)?;
     }
     one(Ok(found))
+}
+
+/// `V^-H (diag(de) + F (V^H dV - V^H V D)) V^H`, where `F` has `1 / conj(e_j - e_i)` outside of its zero
+/// diagonal, and `D` is the real part of the diagonal of `V^H dV`: vectors keep their length (Boeddeker
+/// et al., arXiv:1701.00392, equation 4.77).
+fn eig_grad(c: &Backward<'_>) -> Result<InputGradients> {
+    let (x, values, g) = (c.input(0), c.output(0), c.grad(0)?);
+    let mut middle = matrix_diag(c.cx, &g)?;
+    let vectors = match c.op.bool("compute_v")? {
+        true => c.output(1).clone(),
+        false => eig(c.cx, x, values.dtype(), EigOptions::default())?.v,
+    };
+    let moved = match c.op.bool("compute_v")? {
+        true => c.grad_or_none(1)?,
+        false => None,
+    };
+    if let Some(moved) = moved {
+        let inner = batched(c, &vectors, &moved, true, false)?;
+        let part = match values.dtype() {
+            DataType::COMPLEX64 => DataType::FLOAT,
+            _ => DataType::DOUBLE,
+        };
+        let lengths = c.cx.cast(&matrix_diag_part(c.cx, &inner)?, part)?;
+        let lengths = matrix_diag(c.cx, &c.cx.cast(&lengths, values.dtype())?)?;
+        let gram = batched(c, &vectors, &vectors, true, false)?;
+        let turned = sub(c.cx, inner, mm(c, &gram, &lengths)?)?;
+        let rates = conj(c.cx, &inverse_gaps(c, values)?)?;
+        middle = add_v2(c.cx, middle, mul(c.cx, rates, turned)?)?;
+    }
+    let right = batched(c, &middle, &vectors, false, true)?;
+    let options = MatrixSolveOptions {
+        adjoint: Some(true),
+    };
+    let found = matrix_solve(c.cx, &vectors, right, options)?;
+    one(c.cx.cast(&found, x.dtype()))
+}
+
+/// The solution of `R^H X + X R^H = dR` for the square root `R`, as one system of the elements of `X`.
+fn square_root_grad(c: &Backward<'_>) -> Result<InputGradients> {
+    let (root, g) = (c.output(0), c.grad(0)?);
+    let (n, _) = known(c, c.input(0))?;
+    let (left, right) = (adjoint(c, root)?, conj(c.cx, root)?);
+    let unit = matrix_diag(c.cx, ones_like(c.cx, matrix_diag_part(c.cx, root)?)?)?;
+    // The Kronecker product of the matrices of a batch.
+    let product = |a: &AnyValue, b: &AnyValue| -> Result<AnyValue> {
+        let a = reshape(c.cx, a, c.cx.ints(&[-1, n, 1, n, 1])?)?;
+        let b = reshape(c.cx, b, c.cx.ints(&[-1, 1, n, 1, n])?)?;
+        reshape(c.cx, mul(c.cx, a, b)?, c.cx.ints(&[-1, n * n, n * n])?)
+    };
+    let system = add_v2(c.cx, product(&left, &unit)?, product(&unit, &right)?)?;
+    let column = reshape(c.cx, g, c.cx.ints(&[-1, n * n, 1])?)?;
+    let found = matrix_solve(c.cx, system, column, MatrixSolveOptions::default())?;
+    one(reshape(c.cx, found, c.cx.shape_of(root)?))
+}
+
+fn banded_solve_grad(c: &Backward<'_>) -> Result<InputGradients> {
+    let (bands, rhs, x, g) = (c.input(0), c.input(1), c.output(0), c.grad(0)?);
+    let (count, _) = known(c, bands)?;
+    let (is_adjoint, is_lower) = (c.op.bool("adjoint")?, c.op.bool("lower")?);
+    let options = BandedTriangularSolveOptions {
+        lower: Some(is_lower),
+        adjoint: Some(!is_adjoint),
+    };
+    let of_rhs = banded_triangular_solve(c.cx, bands, g, options)?;
+    let of_matrix = match is_adjoint {
+        true => batched(c, x, &of_rhs, false, true)?,
+        false => batched(c, &of_rhs, x, false, true)?,
+    };
+    let kept = match is_lower {
+        true => [1 - count, 0],
+        false => [0, count - 1],
+    };
+    let options = MatrixDiagPartV3Options {
+        align: Some(DiagonalAlignment::LeftRight),
+    };
+    let nothing = c.cx.scalar_like(bands, 0.0)?;
+    let kept = c.cx.ints(&kept)?;
+    let of_bands = matrix_diag_part_v3(c.cx, neg(c.cx, of_matrix)?, kept, nothing, options)?;
+    let of_bands = unbroadcast(c.cx, of_bands, bands)?;
+    let of_rhs = unbroadcast(c.cx, of_rhs, rhs)?;
+    Ok(vec![Some(of_bands.into()), Some(of_rhs.into())])
 }
 
 /// `A^H A + l` or `A A^H + l`, and the solution of a system with it.
@@ -262,6 +342,9 @@ fn tridiagonal_solve_grad(c: &Backward<'_>) -> Result<InputGradients> {
 pub(super) static RULES: Rules = &[
     ("Qr", qr_grad),
     ("Svd", svd_grad),
+    ("Eig", eig_grad),
+    ("MatrixSquareRoot", square_root_grad),
+    ("BandedTriangularSolve", banded_solve_grad),
     ("MatrixSolveLs", least_squares_grad),
     ("TridiagonalMatMul", tridiagonal_product_grad),
     ("TridiagonalSolve", tridiagonal_solve_grad),

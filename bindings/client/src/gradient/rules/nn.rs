@@ -73,6 +73,14 @@ fn sparse_cross_entropy_grad(c: &Backward<'_>) -> Result<InputGradients> {
     Ok(vec![Some(of_logits.into()), None])
 }
 
+/// Inputs are images, mean, variance, offset and scale.
+fn global_norm_grad(c: &Backward<'_>) -> Result<InputGradients> {
+    let inputs = [c.input(0), c.input(1), c.input(2), c.input(4), &c.grad(0)?];
+    let attrs = ["variance_epsilon", "scale_after_normalization"];
+    let found = c.run("BatchNormWithGlobalNormalizationGrad", &inputs, &attrs)?;
+    Ok(found.into_iter().map(|value| Some(value.into())).collect())
+}
+
 /// Whether channels are the second axis, before the space.
 fn channels_first(c: &Backward<'_>) -> Result<bool> {
     Ok(c.op.text("data_format")?.starts_with("NC"))
@@ -386,6 +394,7 @@ pub(super) static RULES: Rules = &[
     ("BiasAdd", bias_add_grad_of),
     ("BiasAddGrad", bias_add_grad_grad),
     ("BiasAddV1", bias_add_v1_grad),
+    ("BatchNormWithGlobalNormalization", global_norm_grad),
     ("FusedBatchNorm", |c| batch_norm_grad(c, 1)),
     ("FusedBatchNormV2", |c| batch_norm_grad(c, 2)),
     ("FusedBatchNormV3", |c| batch_norm_grad(c, 3)),

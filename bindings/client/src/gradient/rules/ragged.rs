@@ -75,8 +75,15 @@ fn to_sparse_grad(c: &Backward<'_>) -> Result<InputGradients> {
     Ok(found)
 }
 
+fn fill_empty_rows_grad(c: &Backward<'_>) -> Result<InputGradients> {
+    let found = ragged_fill_empty_rows_grad(c.cx, c.output(3), &c.grad(1)?)?;
+    let (values, default) = (found.d_values, found.d_default_value);
+    Ok(vec![None, Some(values.into()), None, Some(default.into())])
+}
+
 pub(super) static RULES: Rules = &[
     ("RaggedTensorToTensor", to_tensor_grad),
     ("RaggedGather", gather_grad),
+    ("RaggedFillEmptyRows", fill_empty_rows_grad),
     ("RaggedTensorToSparse", to_sparse_grad),
 ];

@@ -6,7 +6,7 @@ use tfp_ops::*;
 use crate::context::run::Run;
 use crate::context::value::AnyValue;
 use crate::gradient::rule::{Backward, InputGradients, Rules};
-use crate::gradient::shapes::{count_as, kept_shape};
+use crate::gradient::shapes::{count_as, elements_from, kept_shape, reshape_like};
 
 /// Returns a gradient of a reduction with the reduced axes kept.
 fn kept(c: &Backward<'_>, value: &AnyValue) -> Result<AnyValue> {
@@ -264,6 +264,27 @@ fn sparse_segment(c: &Backward<'_>, grad_op: &str) -> Result<InputGradients> {
     Ok(found)
 }
 
+/// The mean of the gradient over the segments of each row.
+fn isotonic_grad(c: &Backward<'_>) -> Result<InputGradients> {
+    let (x, segments, g) = (c.input(0), c.output(1), c.grad(0)?);
+    // The same segment in another row has another number.
+    let width = elements_from(c.cx, &c.cx.shape_of(x)?, -1)?;
+    let count = size(c.cx, x, SizeOptions::default())?;
+    let starts = range(c.cx, 0, &count, reshape(c.cx, &width, c.cx.ints(&[])?)?)?;
+    let rows = concat_v2(c.cx, (c.cx.ints(&[-1])?, &width), 0)?;
+    let by_row = reshape(c.cx, segments, rows)?;
+    let numbers = add_v2(c.cx, by_row, expand_dims(c.cx, starts, -1)?)?;
+    let numbers = reshape(c.cx, numbers, [-1])?;
+    let total = |x: AnyValue| -> Result<AnyValue> {
+        let sums = unsorted_segment_sum(c.cx, reshape(c.cx, x, [-1])?, &numbers, &count)?;
+        gather_v2(c.cx, sums, &numbers, 0, GatherV2Options::default())
+    };
+    let ones = ones_like(c.cx, &g)?;
+    let means = div(c.cx, total(g)?, total(ones)?)?;
+    let found = reshape_like(c.cx, &means, x)?;
+    Ok(vec![Some(c.cx.cast(&found, x.dtype())?.into())])
+}
+
 pub(super) static RULES: Rules = &[
     ("Sum", |c| first(spread(c))),
     ("Mean", mean_grad),
@@ -287,6 +308,7 @@ pub(super) static RULES: Rules = &[
     ("UnsortedSegmentSum", |c| {
         of_three(kept_rows(c, &c.grad(0)?, c.input(1)).map(|kept| kept.0))
     }),
+    ("IsotonicRegression", isotonic_grad),
     ("UnsortedSegmentMax", unsorted_extreme_grad),
     ("UnsortedSegmentMin", unsorted_extreme_grad),
     ("UnsortedSegmentProd", |c| {

@@ -113,6 +113,17 @@ fn scatter_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
     )
 }
 
+fn scatter_into_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
+    let (x, indices) = (c.input(1), c.input(2));
+    let inner = elements_from(c.cx, &c.cx.shape_of(x)?, 1)?;
+    let grad = list_grad(c, 0)?;
+    let of_x = tensor_list_gather(c.cx, &grad, indices, inner, x.dtype())?;
+    // What the elements replaced has no part in the result.
+    let nothing = zeros_like(c.cx, x)?;
+    let of_list = tensor_list_scatter_into_existing_list(c.cx, grad, nothing, indices)?;
+    Ok(vec![Some(of_list.into()), Some(of_x.into()), None])
+}
+
 fn concat_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let element_shape = tensor_list_element_shape(c.cx, c.input(0), DataType::INT32)?;
     leading(
@@ -148,6 +159,7 @@ pub(super) static RULES: Rules = &[
     ("TensorListGather", gather_list_grad),
     ("TensorListScatter", scatter_list_grad),
     ("TensorListScatterV2", scatter_list_grad),
+    ("TensorListScatterIntoExistingList", scatter_into_list_grad),
     ("TensorListConcat", concat_list_grad),
     ("TensorListConcatV2", concat_list_grad),
     ("TensorListSplit", split_list_grad),
