@@ -6,6 +6,7 @@
 
 mod adaptive;
 mod attention;
+mod block_lstm;
 mod categorical;
 mod chosen;
 mod constrained;

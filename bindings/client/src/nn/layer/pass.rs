@@ -14,6 +14,7 @@ use crate::variable::Variable;
 pub struct Pass<'a> {
     context: &'a AnyContext,
     is_training: bool,
+    is_first_order: bool,
     step: Option<AnyValue>,
     draws: AtomicU32,
     updates: Mutex<Vec<(Option<AnyValue>, Operation)>>,
@@ -48,6 +49,7 @@ impl<'a> Pass<'a> {
         Self {
             context,
             is_training,
+            is_first_order: false,
             step: None,
             draws: AtomicU32::new(0),
             updates: Mutex::default(),
@@ -62,6 +64,17 @@ impl<'a> Pass<'a> {
     pub fn at_step(mut self, step: AnyValue) -> Self {
         self.step = Some(step);
         self
+    }
+
+    /// Says that no gradient of a gradient is taken, so that ops may be used that have no second one.
+    pub(crate) fn first_order(mut self) -> Self {
+        self.is_first_order = true;
+        self
+    }
+
+    /// Whether no gradient of a gradient is taken.
+    pub(crate) fn is_first_order(&self) -> bool {
+        self.is_first_order
     }
 
     /// Returns two numbers to draw random ones from, which no other call of this pass and no other step
@@ -211,6 +224,7 @@ impl<'a> Pass<'a> {
         let inner = Pass {
             context,
             is_training: self.is_training,
+            is_first_order: self.is_first_order,
             step: self.step.clone(),
             draws: AtomicU32::new(self.next_draw()),
             updates: Mutex::new(std::mem::take(&mut *self.updates())),

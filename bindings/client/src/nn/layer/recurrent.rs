@@ -2,6 +2,7 @@
 
 use tfp_core::{Error, Result};
 
+use super::block_lstm;
 use super::described::{Arguments, KerasLayer, function};
 use super::{Built, BuiltMany, Forward, Layer, Pass, check_sizes, wrong_input};
 use crate::context::value::AnyValue;
@@ -201,6 +202,9 @@ impl Weighted {
                     activation,
                     gate,
                 };
+                if block_lstm::computes(pass, [activation, gate], x, mask) {
+                    return block_lstm::run(pass, &cell, x, initial, options);
+                }
                 f::run(cx, &cell, x, mask, initial, options)
             }
             RnnKind::Gru => {

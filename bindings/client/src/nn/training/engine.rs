@@ -103,7 +103,7 @@ impl Engine {
             Self::Eager(eager) => {
                 let cx = eager.eager.any();
                 let given = Given::eager(&cx, fed)?;
-                let pass = Pass::inference(&cx);
+                let pass = Pass::inference(&cx).first_order();
                 let measured = job.measured(&pass, &given)?;
                 let Some((workers, _)) = eager.others() else {
                     return Ok(fed.measured(tensors(&measured)?));
@@ -128,7 +128,7 @@ impl Engine {
                     .iter()
                     .map(|x| cx.constant(x))
                     .collect::<Result<Vec<_>>>()?;
-                tensors(&model.call(&Pass::inference(&cx), &x)?)
+                tensors(&model.call(&Pass::inference(&cx).first_order(), &x)?)
             }
         }
     }
@@ -166,7 +166,7 @@ impl Engine {
                         .iter()
                         .map(|port| (&arguments[port.name.as_str()]).into())
                         .collect();
-                    let y = model.call(&Pass::inference(&cx), &x)?;
+                    let y = model.call(&Pass::inference(&cx).first_order(), &x)?;
                     let names = model.outputs().iter().map(|port| port.name.clone());
                     names
                         .zip(y)
@@ -315,7 +315,7 @@ impl EagerEngine {
     ) -> Result<(Vec<AnyValue>, Vec<Option<AnyValue>>)> {
         let tape = Tape::new(&self.eager);
         let taped = tape.any();
-        let pass = Pass::training(&taped).at_step(index);
+        let pass = Pass::training(&taped).first_order().at_step(index);
         let measured = job.measured(&pass, given)?;
         let handles = self
             .variables

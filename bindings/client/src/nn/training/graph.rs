@@ -67,7 +67,9 @@ impl GraphEngine {
 
         let cx = scope.any();
         let given = Given::graph(&x, &truth, &weights);
-        let pass = Pass::training(&cx).at_step(AnyValue::from(&index));
+        let pass = Pass::training(&cx)
+            .first_order()
+            .at_step(AnyValue::from(&index));
         let train = job.measured(&pass, &given)?;
         let mut targets = pass.into_updates();
         let loss = loss_of(&train)?.clone();
@@ -89,9 +91,11 @@ impl GraphEngine {
         }
         targets.extend(updates);
 
-        let pass = Pass::inference(&cx);
+        let pass = Pass::inference(&cx).first_order();
         let test = job.measured(&pass, &given)?;
-        let predicted = job.model.call(&Pass::inference(&cx), &given.x)?;
+        let predicted = job
+            .model
+            .call(&Pass::inference(&cx).first_order(), &given.x)?;
         // A model without layers returns its input, which can't be fed and fetched.
         let predicted = predicted
             .iter()

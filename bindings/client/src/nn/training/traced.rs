@@ -69,7 +69,7 @@ impl Halves {
         let (mut measured, mut has_gradient) = (0, Vec::new());
         let found = GraphFunction::trace(eager, "measure", &arguments, |cx, values| {
             let (given, index) = split_batch(values, given)?;
-            let pass = Pass::training(cx).at_step(index);
+            let pass = Pass::training(cx).first_order().at_step(index);
             let mut results = job.measured(&pass, &given)?;
             measured = results.len();
             let gradients = step.gradients(cx, loss_of(&results)?)?;

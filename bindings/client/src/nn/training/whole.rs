@@ -55,7 +55,7 @@ impl Alone {
                 return Err(Error::argument("a step has a rate and a number"));
             };
             let (given, index) = split_batch(batch, given)?;
-            let pass = Pass::training(cx).at_step(index);
+            let pass = Pass::training(cx).first_order().at_step(index);
             let measured = step.job.measured(&pass, &given)?;
             let found = step.gradients(cx, loss_of(&measured)?)?;
             step.change(cx, &found, [rate, number])?;
@@ -191,7 +191,7 @@ fn found_of<R: Rule>(
     samples: &AnyValue,
 ) -> Result<(Vec<AnyValue>, Vec<bool>, usize)> {
     let (given, index) = split_batch(batch, given)?;
-    let pass = Pass::training(cx).at_step(index);
+    let pass = Pass::training(cx).first_order().at_step(index);
     let mut found = step.job.measured(&pass, &given)?;
     let measured = found.len();
     for loss in found.iter_mut().take(step.job.losses()) {
