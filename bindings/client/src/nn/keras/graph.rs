@@ -1,16 +1,15 @@
 //! The graph of layers of a configuration.
 
+mod build;
+mod check;
 mod loaded;
 mod places;
 #[cfg(test)]
 mod tests;
 mod vocabulary;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use tfp_core::{DataType, Error, ErrorKind, Result};
 
-use self::loaded::{Named, Way};
 use self::vocabulary::{Vocabularies, with_vocabulary};
 use super::calls::{Value, calls, history, problem};
 use super::config::{Config, object};
@@ -18,11 +17,8 @@ use super::described::Described;
 use super::keras_2::is_around_model;
 use super::layers::{arithmetic, describe, is_function};
 use super::names::{numbered, snake_case};
-use crate::formats::hdf5::Datasets;
 use crate::formats::json::Json;
-use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
-use crate::nn::layer::{Layer, Model, Node, SharedLayer, TimeDistributed};
 
 /// How deep models may lie in each other.
 const DEEPEST: usize = 16;
@@ -227,192 +223,6 @@ impl Graph {
             .collect();
         Ok(())
     }
-
-    /// Finds what the outputs need: unknown layers there are problems, and a circle is an error.
-    fn check(&mut self, problems: &mut Vec<String>) -> Result<()> {
-        let by_name: BTreeMap<&str, &Entry> = self
-            .layers
-            .iter()
-            .map(|entry| (entry.name.as_str(), entry))
-            .collect();
-        if by_name.len() != self.layers.len() {
-            return Err(Error::argument("two of its layers have the same name"));
-        }
-        let mut done: BTreeSet<(&str, usize)> = BTreeSet::new();
-        let mut unknown: BTreeSet<&str> = BTreeSet::new();
-        let outputs = self.outputs.iter().map(|(_, value)| value);
-        for output in self.inputs.iter().chain(outputs) {
-            let mut path: Vec<((&str, usize), usize)> = vec![((&output.layer, output.call), 0)];
-            let mut on_path: BTreeSet<(&str, usize)> = path.iter().map(|(at, _)| *at).collect();
-            while let Some((at, next)) = path.last_mut() {
-                let entry = by_name.get(at.0).ok_or_else(|| {
-                    Error::argument(format!("there is no layer '{}', which others need", at.0))
-                })?;
-                let given = match entry.kind {
-                    Kind::Input(..) => &[][..],
-                    _ => entry.calls.get(at.1).map(Vec::as_slice).ok_or_else(|| {
-                        Error::argument(format!("there is no call {} of layer '{}'", at.1, at.0))
-                    })?,
-                };
-                if let Kind::Unknown(problem) = &entry.kind
-                    && unknown.insert(&entry.name)
-                {
-                    problems.push(format!("'{}' ({}): {problem}", entry.name, entry.class));
-                }
-                if let Some(parent) = given.get(*next) {
-                    *next += 1;
-                    let parent = (parent.layer.as_str(), parent.call);
-                    if on_path.contains(&parent) {
-                        let names: Vec<&str> = on_path.iter().map(|(name, _)| *name).collect();
-                        return Err(Error::argument(format!(
-                            "its graph has a circle among the layers {}",
-                            names.join(", ")
-                        )));
-                    }
-                    if !done.contains(&parent) {
-                        on_path.insert(parent);
-                        path.push((parent, 0));
-                    }
-                    continue;
-                }
-                let at = *at;
-                done.insert(at);
-                on_path.remove(&at);
-                path.pop();
-            }
-        }
-        let sources = by_name
-            .values()
-            .filter(|entry| matches!(entry.class.as_str(), "Embedding" | "Masking"))
-            .flat_map(|entry| entry.calls.iter().flatten())
-            .collect();
-        for &(name, call) in &done {
-            let masks = by_name.get(name).and_then(|entry| entry.masks.get(call));
-            for mask in masks.into_iter().flatten() {
-                if !is_of_values(&by_name, &sources, mask) {
-                    problems.push(format!(
-                        "'{name}': a mask that does not come from Embedding or Masking is not supported"
-                    ));
-                }
-            }
-        }
-        let used: BTreeSet<(String, usize)> = done
-            .iter()
-            .map(|(name, call)| ((*name).to_owned(), *call))
-            .collect();
-        // Calls that nothing needs are not made, as those of masks that Keras notes.
-        for entry in &mut self.layers {
-            for (index, call) in entry.calls.iter_mut().enumerate() {
-                if !used.contains(&(entry.name.clone(), index)) {
-                    call.clear();
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the layers, whose variables have the values of the file.
-    pub fn build(self, weights: &Weights, datasets: &Datasets<'_>) -> Result<Model> {
-        let mut values: BTreeMap<(String, usize), Vec<Node>> = BTreeMap::new();
-        let mut waiting = Vec::new();
-        for entry in self.layers {
-            let mut back: Option<Box<dyn Layer>> = None;
-            let shared: Box<dyn Layer> = match entry.kind {
-                Kind::Input(dtype, shape) => {
-                    let node = Node::typed_input(weights, &entry.name, dtype, &shape)?;
-                    values.insert((entry.name, 0), vec![node]);
-                    continue;
-                }
-                Kind::Unknown(_) => continue,
-                Kind::Layer(described, keras) => {
-                    let (there, and_back) = Way::all(*keras, described, datasets)?;
-                    back = and_back.map(|way| Box::new(way) as _);
-                    Box::new(there)
-                }
-                Kind::Model(graph) => {
-                    let place = weights.layer(&graph.name);
-                    let layer = graph.build(&place, datasets)?;
-                    if !entry.is_trainable {
-                        place.freeze();
-                    }
-                    let name = entry.name.clone();
-                    Box::new(Named { layer, name })
-                }
-                Kind::EachStep(graph) => {
-                    let name = graph.name.clone();
-                    let place = weights.layer(&entry.name).layer(&name);
-                    let layer = graph.build(&place, datasets)?;
-                    if !entry.is_trainable {
-                        place.freeze();
-                    }
-                    let layer = Named { layer, name };
-                    let layer = SharedLayer::new(TimeDistributed { layer });
-                    let name = entry.name.clone();
-                    Box::new(Named { layer, name })
-                }
-            };
-            let ways = (shared, back, entry.reversed);
-            waiting.push((entry.name, ways, entry.calls, entry.is_trainable));
-        }
-        // Layers of a file are mostly in an order in which they can be called.
-        let mut left = usize::MAX;
-        loop {
-            let mut open = 0;
-            for (name, (there, back, reversed), calls, is_trainable) in &waiting {
-                for (index, call) in calls.iter().enumerate() {
-                    let key = (name.clone(), index);
-                    if call.is_empty() || values.contains_key(&key) {
-                        continue;
-                    }
-                    let nodes: Option<Vec<&Node>> =
-                        call.iter().map(|value| find(&values, value)).collect();
-                    let Some(nodes) = nodes else {
-                        open += 1;
-                        continue;
-                    };
-                    let layer = match back {
-                        Some(back) if reversed.get(index) == Some(&true) => back,
-                        _ => there,
-                    };
-                    let made = Node::outputs(Some(name), layer, &nodes)?;
-                    // Its name here: another model with these weights may have one of that name.
-                    if let (false, Some(node)) = (is_trainable, made.first()) {
-                        weights.set_frozen(node.name(), true);
-                    }
-                    values.insert(key, made);
-                }
-            }
-            if open == 0 || open == left {
-                break;
-            }
-            left = open;
-        }
-        let need = |value: &Value| {
-            find(&values, value).ok_or_else(|| {
-                Error::argument(format!(
-                    "layer '{}' has no output {}",
-                    value.layer, value.output
-                ))
-            })
-        };
-        let inputs: Vec<&Node> = self.inputs.iter().map(need).collect::<Result<_>>()?;
-        let mut names = Vec::new();
-        let mut outputs = Vec::new();
-        for (name, value) in &self.outputs {
-            outputs.push((numbered(name, &mut names), need(value)?));
-        }
-        let outputs: Vec<(&str, &Node)> = outputs
-            .iter()
-            .map(|(name, node)| (name.as_str(), *node))
-            .collect();
-        Model::of_nodes(&inputs, &outputs, self.is_sequence)
-    }
-}
-
-/// The node of a value, if it was made.
-fn find<'v>(values: &'v BTreeMap<(String, usize), Vec<Node>>, value: &Value) -> Option<&'v Node> {
-    let made = values.get(&(value.layer.clone(), value.call))?;
-    made.get(value.output)
 }
 
 /// Describes the layer of an entry, and what is written of it.
@@ -465,27 +275,4 @@ fn ends(config: Config<'_>, key: &str) -> Result<Vec<(String, Value)>> {
         }
         _ => Err(wrong()),
     }
-}
-
-/// Whether a mask is what Keras makes of the values: it follows, by ops alone, from tensors that an
-/// `Embedding` or a `Masking` is given, the sources.
-fn is_of_values(
-    by_name: &BTreeMap<&str, &Entry>,
-    sources: &BTreeSet<&Value>,
-    mask: &Value,
-) -> bool {
-    let mut seen: BTreeSet<&Value> = BTreeSet::new();
-    let mut open = vec![mask];
-    while let Some(value) = open.pop() {
-        if sources.contains(value) || !seen.insert(value) {
-            continue;
-        }
-        let entry = by_name.get(value.layer.as_str());
-        let op = entry.filter(|entry| matches!(entry.kind, Kind::Unknown(_)));
-        match op.and_then(|entry| entry.calls.get(value.call)) {
-            Some(inputs) if !inputs.is_empty() => open.extend(inputs),
-            _ => return false,
-        }
-    }
-    true
 }
