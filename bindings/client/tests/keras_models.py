@@ -487,6 +487,37 @@ def _spectral(r: Random) -> Case:
     return [shape], layers
 
 
+def _one_of(*cases: Callable[[Random], Case]) -> Callable[[Random], Case]:
+    return lambda r: cases[int(r.integers(len(cases)))](r)
+
+
+def _over_steps(r: Random) -> Case:
+    steps, width = drawn_shape(r, 1)
+    padding = pick(r, "valid", "same", "causal")
+    heads, norm = k.MultiHeadAttention(2, 3), k.LayerNormalization()
+    inner: Any = pick(
+        r,
+        k.Conv1D(3, 2, padding=padding, strides=int(r.integers(1, 3))),
+        k.SeparableConv1D(3, 2),
+        k.Conv1DTranspose(3, 2),
+        k.MaxPooling1D(2),
+        k.AveragePooling1D(2, padding="same"),
+        k.GlobalMaxPooling1D(),
+        k.GlobalAveragePooling1D(keepdims=True),
+        k.UpSampling1D(2),
+        k.ZeroPadding1D(1),
+        k.Cropping1D(1),
+        k.TimeDistributed(k.Dense(3)),
+        k.BatchNormalization(),
+        k.Softmax(axis=1),
+        lambda x: norm(k.Add()([x, heads(x, x, use_causal_mask=True)])),
+        lambda x: k.Concatenate(axis=1)([x, k.Dense(x.shape[-1])(x)]),
+        lambda x: k.Attention()([x, x]),
+        lambda x: k.Dot(axes=1)([x, x]),
+    )
+    return [(steps, width)], inner
+
+
 CASES: dict[str, Callable[[Random], Case]] = {
     **{
         name: _conv(name, dims)
@@ -559,6 +590,15 @@ CASES: dict[str, Callable[[Random], Case]] = {
     "piped": piped,
     "learned_image": learned_image,
     "learned_image_again": learned_image,
+    # The number of steps of these is open.
+    "open_recurrent": _one_of(
+        *[_rnn(name) for name in ("SimpleRNN", "LSTM", "GRU")], _cells, _bidirectional, _masked
+    ),
+    "open_recurrent_again": _one_of(
+        *[_rnn(name) for name in ("SimpleRNN", "LSTM", "GRU")], _cells, _bidirectional, _masked
+    ),
+    "open_steps": _over_steps,
+    "open_steps_again": _over_steps,
     # No gradient passes through layers of these names: they come first.
     "image_resized": image_resized,
     "image_moved": image_moved,
@@ -574,8 +614,10 @@ def _file(model: keras.Model, folder: pathlib.Path) -> bytes:
 
 def _write(tensors: dict[str, Any], case: str, make: Case, r: Random, folder: pathlib.Path) -> None:
     shapes, layers = make
-    inputs = [keras.Input(shape, name=f"in{index}") for index, shape in enumerate(shapes)]
-    is_first = case.partition("_")[2].startswith("image_")
+    kind = case.partition("_")[2]
+    given = [(None, *shape[1:]) for shape in shapes] if kind.startswith("open_") else shapes
+    inputs = [keras.Input(shape, name=f"in{index}") for index, shape in enumerate(given)]
+    is_first = kind.startswith("image_")
     before = inputs if is_first else [k.Dense(x.shape[-1])(x) for x in inputs]
     outputs = layers(*before)
     outputs = outputs if isinstance(outputs, list) else [outputs]

@@ -17,6 +17,7 @@ pub(crate) use conv::{not_causal, transposable};
 pub use dense::{dense, dropout, embedding, flatten};
 pub use norm::{Moments, batch_norm, group_norm, layer_norm, moments, normalize, rms_norm};
 pub use pool::{Pool, global_pool, pool, pool3d};
+pub(crate) use recurrent::zero_state;
 pub use recurrent::{Cell, Gru, Lstm, RnnOptions, SimpleRnn, run};
 
 /// How borders are treated.

@@ -70,10 +70,7 @@ pub fn run<C: Context + ?Sized>(
     let mut states = match initial {
         Some(states) => states.to_vec(),
         None => {
-            let shape = super::part(cx, &super::shape_of(cx, x)?, 0, Some(1))?;
-            let shape = ops::concat_v2(cx, (shape, [cell.units() as i32]), 0)?;
-            let zero = ops::cast(cx, 0.0_f32, x.dtype(), ops::CastOptions::default())?;
-            vec![ops::fill(cx, shape, zero)?; cell.states()]
+            vec![zero_state(cx, x, cell.units())?; cell.states()]
         }
     };
     let mut outputs = Vec::new();
@@ -108,6 +105,18 @@ pub fn run<C: Context + ?Sized>(
         None => return Err(Error::argument("recurrent layer: the input has no steps")),
     };
     Ok((output, states))
+}
+
+/// Zeros (batch, units).
+pub(crate) fn zero_state<C: Context + ?Sized>(
+    cx: &C,
+    x: &C::Value,
+    units: i64,
+) -> Result<C::Value> {
+    let shape = super::part(cx, &super::shape_of(cx, x)?, 0, Some(1))?;
+    let shape = ops::concat_v2(cx, (shape, [units as i32]), 0)?;
+    let zero = ops::cast(cx, 0.0_f32, x.dtype(), ops::CastOptions::default())?;
+    ops::fill(cx, shape, zero)
 }
 
 /// The states of a cell that has `N`.

@@ -4,7 +4,7 @@ use tfp_core::{Error, Result};
 
 use super::conv::windows;
 use super::described::{KerasLayer, function};
-use super::{Built, Layer, check_sizes, wrong_input};
+use super::{Built, Layer, check_sizes, steps, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::functional::{self as f, Cell, ConvOptions, Padding, RnnOptions};
@@ -195,7 +195,7 @@ impl Layer for ConvLstm {
             let zeros = ops::fill(cx, shape, 0.0_f32)?;
             let initial = [zeros.clone(), zeros];
             let options = layer.options;
-            let (y, _) = f::run(cx, &cell, x, mask.as_ref(), Some(&initial), options)?;
+            let (y, _) = steps::run(cx, &cell, x, mask.as_ref(), Some(&initial), options)?;
             Ok(y)
         })
     }

@@ -40,6 +40,7 @@ mod shared;
 mod signal;
 mod spectral;
 mod standardized;
+mod steps;
 mod summary;
 mod wrapper;
 

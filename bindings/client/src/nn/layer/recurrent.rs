@@ -4,10 +4,10 @@ use tfp_core::{Error, Result};
 
 use super::block_lstm;
 use super::described::{Arguments, KerasLayer, function};
-use super::{Built, BuiltMany, Forward, Layer, Pass, check_sizes, wrong_input};
+use super::{Built, BuiltMany, Forward, Layer, Pass, check_sizes, steps, wrong_input};
 use crate::context::value::AnyValue;
 use crate::formats::json::Json;
-use crate::nn::functional::{self as f, Gru, Lstm, RnnOptions, SimpleRnn};
+use crate::nn::functional::{Gru, Lstm, RnnOptions, SimpleRnn};
 use crate::nn::{Activation, Initializer, Weights};
 use crate::ops;
 use crate::variable::Variable;
@@ -192,7 +192,7 @@ impl Weighted {
                     bias,
                     activation,
                 };
-                f::run(cx, &cell, x, mask, initial, options)
+                steps::run(cx, &cell, x, mask, initial, options)
             }
             RnnKind::Lstm => {
                 let cell = Lstm {
@@ -205,7 +205,7 @@ impl Weighted {
                 if block_lstm::computes(pass, [activation, gate], x, mask) {
                     return block_lstm::run(pass, &cell, x, initial, options);
                 }
-                f::run(cx, &cell, x, mask, initial, options)
+                steps::run(cx, &cell, x, mask, initial, options)
             }
             RnnKind::Gru => {
                 let (bias, recurrent_bias) = match bias {
@@ -225,7 +225,7 @@ impl Weighted {
                     gate,
                     reset_after,
                 };
-                f::run(cx, &cell, x, mask, initial, options)
+                steps::run(cx, &cell, x, mask, initial, options)
             }
         }
     }
