@@ -336,8 +336,7 @@ class OpenPort:
         self.sample = port.sample
         self.element = port.element
         self.kind = port.kind
-        self.table = port.table
-        self.words = port.words
+        self.lists = port.lists
         self.read = port.read
         names = list(opened.dims)
         self.axes = [] if port.source else [_axis(dim, names) for dim in port.full]

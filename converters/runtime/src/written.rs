@@ -1,0 +1,474 @@
+//! Text that a call writes into the strings of its outputs.
+
+use std::string::String;
+use std::vec::Vec;
+
+use crate::error::{Error, Result};
+use crate::kernels::text::changes::{Change, changed};
+use crate::kernels::text::tokens::Split;
+use crate::shapes::Array;
+
+/// What the letters of all alphabets become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    /// They stay.
+    Kept,
+    /// Small letters.
+    Lower,
+    /// Capital letters.
+    Upper,
+}
+
+/// What an output of text is made of.
+pub trait Source {
+    /// How many texts there are.
+    fn count(&self) -> usize;
+
+    /// Writes the texts; there are as many strings.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if there is no memory for a text, [`Error::Plan`] for a place that no list
+    /// has.
+    fn write(&self, to: &mut [String]) -> Result<()>;
+}
+
+/// A part of texts that are joined.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// Words that the model has: the first places, or the only text.
+    pub words: &'static [&'static str],
+    /// Texts of inputs, each with the number that an example has: the places after the words.
+    pub texts: &'a [(&'a [&'a str], usize)],
+    /// The place of each element; without places they are the texts of the input in their order.
+    pub places: Option<&'a [i32]>,
+    /// What changes in a text.
+    pub changes: &'static [Change],
+    /// The case of its letters afterwards.
+    pub case: Case,
+}
+
+impl Piece<'_> {
+    /// The number of elements, of which those of a larger output are the same again and again.
+    fn count(&self) -> usize {
+        match (self.places, self.texts) {
+            (Some(places), _) => places.len(),
+            (None, [(texts, _), ..]) => texts.len(),
+            (None, []) => 1,
+        }
+    }
+
+    fn text(&self, at: usize) -> Option<&str> {
+        let Some(places) = self.places else {
+            let given = self.texts.first().map_or(self.words, |(texts, _)| texts);
+            return given.get(at % given.len().max(1)).copied();
+        };
+        let at = at % places.len().max(1);
+        let mut place = usize::try_from(*places.get(at)?).ok()?;
+        if let Some(word) = self.words.get(place) {
+            return Some(word);
+        }
+        place -= self.words.len();
+        let rows = |(texts, size): &(&[&str], usize)| texts.len() / (*size).max(1);
+        let examples = self.texts.iter().map(rows).max()?;
+        let example = at * examples / places.len();
+        for given in self.texts {
+            let (texts, size) = *given;
+            if place < size {
+                return texts
+                    .get(example % rows(given).max(1) * size + place)
+                    .copied();
+            }
+            place -= size;
+        }
+        None
+    }
+}
+
+/// Texts that are joined of pieces.
+#[derive(Clone, Copy, Debug)]
+pub struct Joined<'a>(pub &'a [Piece<'a>]);
+
+impl Source for Joined<'_> {
+    fn count(&self) -> usize {
+        let whole = self.0.iter().map(Piece::count);
+        // Of no text there is none, whatever stands around it.
+        if whole.clone().any(|count| count == 0) {
+            0
+        } else {
+            whole.max().unwrap_or(0)
+        }
+    }
+
+    fn write(&self, to: &mut [String]) -> Result<()> {
+        for (at, to) in to.iter_mut().enumerate() {
+            to.clear();
+            for piece in self.0 {
+                let text = piece.text(at).ok_or(Error::Plan {
+                    expected: "a place in the list of texts",
+                })?;
+                let from = to.len();
+                push(to, text, piece.changes)?;
+                cased(to, from, piece.case);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tokens of texts.
+#[derive(Clone, Copy, Debug)]
+pub struct Apart<'a> {
+    /// The texts.
+    pub texts: &'a [&'a str],
+    /// What changes in them before.
+    pub changes: &'static [Change],
+    /// Where they are taken apart.
+    pub split: Split,
+    /// How many tokens a text has at most, if it is not 0; the last one is the rest.
+    pub most: usize,
+    /// How many tokens of a text are written, empty ones after the last.
+    pub row: usize,
+}
+
+impl Source for Apart<'_> {
+    fn count(&self) -> usize {
+        self.texts.len() * self.row
+    }
+
+    fn write(&self, to: &mut [String]) -> Result<()> {
+        for (text, row) in self.texts.iter().zip(to.chunks_exact_mut(self.row.max(1))) {
+            row.iter_mut().for_each(String::clear);
+            let mut tokens = Tokens {
+                row,
+                open: None,
+                begun: 0,
+                found: Ok(()),
+            };
+            self.read(text, &mut tokens);
+            tokens.close();
+            tokens.found?;
+        }
+        Ok(())
+    }
+}
+
+impl Apart<'_> {
+    /// Hands a text to its tokens, byte by byte.
+    fn read(&self, text: &str, tokens: &mut Tokens<'_>) {
+        let mut inside = matches!(self.split, Split::Whole | Split::At(_));
+        if inside {
+            tokens.begin();
+        }
+        changed(self.changes, text.as_bytes(), &mut |byte| {
+            let rest = inside && tokens.begun == self.most;
+            let (ends, begins, kept) = match self.split {
+                _ if rest => (false, false, true),
+                Split::Whole => (false, false, true),
+                Split::At(separator) => (byte == separator, byte == separator, byte != separator),
+                Split::Whitespace => {
+                    let space = matches!(byte, b'\t'..=b'\r' | b' ');
+                    (space, !inside && !space, !space)
+                }
+                Split::Characters => {
+                    let first = byte & 0xc0 != 0x80;
+                    (first, first, true)
+                }
+            };
+            inside = begins || inside && !ends;
+            if begins {
+                tokens.begin();
+            }
+            if kept {
+                tokens.push(byte);
+            }
+        });
+    }
+}
+
+/// The tokens of a text while they are written.
+struct Tokens<'a> {
+    row: &'a mut [String],
+    /// The bytes of the last one.
+    open: Option<Vec<u8>>,
+    /// How many have begun, written or not.
+    begun: usize,
+    /// Whether all so far are text.
+    found: Result<()>,
+}
+
+impl Tokens<'_> {
+    fn begin(&mut self) {
+        self.close();
+        let place = self.row.get_mut(self.begun);
+        self.open = place.map(|place| core::mem::take(place).into_bytes());
+        self.begun += 1;
+    }
+
+    fn push(&mut self, byte: u8) {
+        if let Some(bytes) = &mut self.open {
+            bytes.push(byte);
+        }
+    }
+
+    /// Ends the last token.
+    fn close(&mut self) {
+        let place = self
+            .begun
+            .checked_sub(1)
+            .and_then(|at| self.row.get_mut(at));
+        if let (Some(place), Some(bytes)) = (place, self.open.take()) {
+            match utf8(bytes) {
+                Ok(text) => *place = text,
+                Err(error) => self.found = Err(error),
+            }
+        }
+    }
+}
+
+/// Writes an output of text.
+///
+/// # Errors
+/// [`Error::Output`] unless `to` has as many elements; those of [`Source::write`].
+pub fn deliver_texts(name: &'static str, from: &impl Source, to: &mut [String]) -> Result<()> {
+    if from.count() != to.len() {
+        return Err(Error::Output {
+            name,
+            found: to.len(),
+            expected: from.count(),
+        });
+    }
+    from.write(to)
+}
+
+impl<const RANK: usize> Array<String, RANK> {
+    /// As [`Array::take`], for text that the call writes. Strings that are there keep their memory.
+    ///
+    /// # Errors
+    /// As [`Array::take`]; those of [`Source::write`].
+    pub fn take_texts(
+        &mut self,
+        name: &'static str,
+        from: &impl Source,
+        shape: [usize; RANK],
+    ) -> Result<()> {
+        if from.count() > self.data.capacity() {
+            return Err(Error::Output {
+                name,
+                found: self.data.capacity(),
+                expected: from.count(),
+            });
+        }
+        self.data.resize_with(from.count(), String::new);
+        self.shape = shape;
+        from.write(&mut self.data)
+    }
+}
+
+/// Adds a text.
+fn append(to: &mut String, text: &str) -> Result<()> {
+    let full = |_| Error::Memory { bytes: text.len() };
+    to.try_reserve(text.len()).map_err(full)?;
+    to.push_str(text);
+    Ok(())
+}
+
+/// Adds a text, changed.
+fn push(to: &mut String, text: &str, changes: &[Change]) -> Result<()> {
+    if changes.is_empty() {
+        return append(to, text);
+    }
+    let mut bytes: Vec<u8> = core::mem::take(to).into_bytes();
+    changed(changes, text.as_bytes(), &mut |byte| bytes.push(byte));
+    *to = utf8(bytes)?;
+    Ok(())
+}
+
+/// Bytes as text: characters are changed and kept as a whole, so that they stay UTF-8.
+fn utf8(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| Error::Plan {
+        expected: "whole characters",
+    })
+}
+
+/// Changes the case of what a text has from a byte on.
+fn cased(to: &mut String, from: usize, case: Case) {
+    let end = to.len();
+    match case {
+        Case::Kept => return,
+        // Which small letter it becomes depends on its neighbours.
+        Case::Lower if to[from..].contains('\u{3a3}') => {
+            let small = to[from..].to_lowercase();
+            to.push_str(&small);
+        }
+        Case::Lower | Case::Upper => {
+            let mut at = from;
+            while let Some(letter) = to[at..end].chars().next() {
+                at += letter.len_utf8();
+                if case == Case::Lower {
+                    to.extend(letter.to_lowercase());
+                } else {
+                    to.extend(letter.to_uppercase());
+                }
+            }
+        }
+    }
+    to.drain(from..end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+
+    fn strings(count: usize) -> Vec<String> {
+        vec![String::from("before"); count]
+    }
+
+    fn piece<'a>(texts: &'a [(&'a [&'a str], usize)], places: Option<&'a [i32]>) -> Piece<'a> {
+        Piece {
+            words: &["one", "two"],
+            texts,
+            places,
+            changes: &[],
+            case: Case::Kept,
+        }
+    }
+
+    #[test]
+    fn pieces_are_joined_and_those_of_fewer_elements_come_again() {
+        let x = [(&["a", "b", "c", "d"][..], 2)];
+        let y = [(&["x", "y"][..], 2)];
+        let between = Piece {
+            words: &["-"],
+            ..piece(&[], None)
+        };
+        let pieces = [piece(&x, None), between, piece(&y, None)];
+        let mut to = strings(4);
+        assert!(deliver_texts("y", &Joined(&pieces), &mut to).is_ok());
+        assert_eq!(to, ["a-x", "b-y", "c-x", "d-y"]);
+        let short = deliver_texts("y", &Joined(&pieces), &mut to[..3]);
+        assert!(matches!(
+            short,
+            Err(Error::Output {
+                found: 3,
+                expected: 4,
+                ..
+            })
+        ));
+        let none = [(&[][..], 2)];
+        assert_eq!(Joined(&[between, piece(&none, None)]).count(), 0);
+    }
+
+    #[test]
+    fn a_place_is_a_word_or_a_text_of_the_same_example() {
+        let x = [(&["a", "b", "c", "d"][..], 2), (&["f"][..], 1)];
+        let places = [0, 3, 4, 2, 1, 4];
+        let mut to = strings(6);
+        let pieces = [piece(&x, Some(&places))];
+        assert!(deliver_texts("y", &Joined(&pieces), &mut to).is_ok());
+        assert_eq!(to, ["one", "b", "f", "c", "two", "f"]);
+        for place in [5, -1, i32::MIN, i32::MAX] {
+            let places = [0, place];
+            let wrong = [piece(&x, Some(&places))];
+            let found = deliver_texts("y", &Joined(&wrong), &mut to[..2]);
+            assert!(matches!(found, Err(Error::Plan { .. })), "{place}");
+        }
+    }
+
+    #[test]
+    fn letters_of_all_alphabets_change() {
+        let texts = ["ΟΔΥΣΣΕΥΣ Ä", "Straße ǆ", "\u{130}", ""];
+        let x = [(&texts[..], 1)];
+        let mut to = strings(4);
+        for case in [Case::Lower, Case::Upper] {
+            let pieces = [
+                piece(&x, None),
+                Piece {
+                    case,
+                    ..piece(&x, None)
+                },
+            ];
+            assert!(deliver_texts("y", &Joined(&pieces), &mut to).is_ok());
+            for (found, text) in to.iter().zip(texts) {
+                let changed = match case {
+                    Case::Lower => text.to_lowercase(),
+                    _ => text.to_uppercase(),
+                };
+                assert_eq!(*found, [text, &changed].concat());
+            }
+        }
+        let pieces = [Piece {
+            changes: &[Change::Every(b"b", "Éa".as_bytes())],
+            case: Case::Upper,
+            ..piece(&x, None)
+        }];
+        let texts = ["abc"];
+        let x = [(&texts[..], 1)];
+        let pieces = [Piece {
+            texts: &x,
+            ..pieces[0]
+        }];
+        assert!(deliver_texts("y", &Joined(&pieces), &mut to[..1]).is_ok());
+        assert_eq!(to[0], "AÉAC");
+    }
+
+    fn apart(split: Split, most: usize, row: usize) -> Vec<String> {
+        let source = Apart {
+            texts: &[" a  bé c ", "", "x"],
+            changes: &[],
+            split,
+            most,
+            row,
+        };
+        let mut to = strings(source.count());
+        assert!(deliver_texts("y", &source, &mut to).is_ok());
+        to
+    }
+
+    #[test]
+    fn texts_are_taken_apart() {
+        let (space, at) = (Split::Whitespace, Split::At(b' '));
+        assert_eq!(apart(space, 0, 2), ["a", "bé", "", "", "x", ""]);
+        assert_eq!(
+            apart(space, 2, 3),
+            ["a", "bé c ", "", "", "", "", "x", "", ""]
+        );
+        assert_eq!(apart(space, 1, 1), ["a  bé c ", "", "x"]);
+        assert_eq!(apart(at, 0, 3), ["", "a", "", "", "", "", "x", "", ""]);
+        assert_eq!(apart(at, 2, 2), ["", "a  bé c ", "", "", "x", ""]);
+        assert_eq!(apart(Split::Whole, 0, 1), [" a  bé c ", "", "x"]);
+        assert_eq!(
+            apart(Split::Characters, 0, 6)[..6],
+            [" ", "a", " ", " ", "b", "é"]
+        );
+    }
+
+    #[test]
+    fn strings_keep_their_memory() {
+        let mut array = Array {
+            data: strings(4),
+            shape: [4],
+        };
+        let texts = ["a", "b"];
+        let x = [(&texts[..], 1)];
+        let pieces = [piece(&x, None)];
+        let memory: Vec<_> = array.data.iter().map(|text| text.as_ptr()).collect();
+        assert!(array.take_texts("y", &Joined(&pieces), [2]).is_ok());
+        assert_eq!(
+            (array.data.as_slice(), array.shape),
+            (&texts.map(String::from)[..], [2])
+        );
+        assert!(
+            array
+                .data
+                .iter()
+                .zip(&memory)
+                .all(|(text, &at)| text.as_ptr() == at)
+        );
+        array.data.shrink_to_fit();
+        let many = ["a"; 9];
+        let x = [(&many[..], 1)];
+        let full = array.take_texts("y", &Joined(&[piece(&x, None)]), [9]);
+        assert!(matches!(full, Err(Error::Output { .. })));
+    }
+}
