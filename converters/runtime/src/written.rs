@@ -86,11 +86,18 @@ impl Piece<'_> {
 
 /// Texts that are joined of pieces.
 #[derive(Clone, Copy, Debug)]
-pub struct Joined<'a>(pub &'a [Piece<'a>]);
+pub struct Joined<'a> {
+    /// The pieces in their order.
+    pub pieces: &'a [Piece<'a>],
+    /// What changes in the whole text.
+    pub changes: &'static [Change],
+    /// The case of its letters afterwards.
+    pub case: Case,
+}
 
 impl Source for Joined<'_> {
     fn count(&self) -> usize {
-        let whole = self.0.iter().map(Piece::count);
+        let whole = self.pieces.iter().map(Piece::count);
         // Of no text there is none, whatever stands around it.
         if whole.clone().any(|count| count == 0) {
             0
@@ -102,7 +109,7 @@ impl Source for Joined<'_> {
     fn write(&self, to: &mut [String]) -> Result<()> {
         for (at, to) in to.iter_mut().enumerate() {
             to.clear();
-            for piece in self.0 {
+            for piece in self.pieces {
                 let text = piece.text(at).ok_or(Error::Plan {
                     expected: "a place in the list of texts",
                 })?;
@@ -110,6 +117,10 @@ impl Source for Joined<'_> {
                 push(to, text, piece.changes)?;
                 cased(to, from, piece.case);
             }
+            if !self.changes.is_empty() {
+                change(to, self.changes)?;
+            }
+            cased(to, 0, self.case);
         }
         Ok(())
     }
@@ -283,6 +294,24 @@ fn push(to: &mut String, text: &str, changes: &[Change]) -> Result<()> {
     Ok(())
 }
 
+/// Changes a text in its own memory.
+fn change(text: &mut String, changes: &[Change]) -> Result<()> {
+    let mut bytes = core::mem::take(text).into_bytes();
+    let (before, mut after) = (bytes.len(), 0);
+    changed(changes, &bytes, &mut |_| after += 1);
+    bytes.resize(before + after, 0);
+    let (from, to) = bytes.split_at_mut(before);
+    let mut to = to.iter_mut();
+    changed(changes, from, &mut |byte| {
+        if let Some(to) = to.next() {
+            *to = byte;
+        }
+    });
+    bytes.drain(..before);
+    *text = utf8(bytes)?;
+    Ok(())
+}
+
 /// Bytes as text: characters are changed and kept as a whole, so that they stay UTF-8.
 fn utf8(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::Plan {
@@ -334,6 +363,33 @@ mod tests {
         }
     }
 
+    fn joined<'a>(pieces: &'a [Piece<'a>]) -> Joined<'a> {
+        Joined {
+            pieces,
+            changes: &[],
+            case: Case::Kept,
+        }
+    }
+
+    #[test]
+    fn the_whole_text_changes() {
+        let texts = ["# a ", "#B", "ΑΣ", ""];
+        let x = [(&texts[..], 1)];
+        let pieces = [piece(&x, None), piece(&x, None)];
+        let source = Joined {
+            changes: &[
+                Change::Every(b" #", b"+++"),
+                Change::Every("BΑ".as_bytes(), b""),
+                Change::Every(b"B#", b""),
+            ],
+            case: Case::Lower,
+            ..joined(&pieces)
+        };
+        let mut to = strings(4);
+        assert!(deliver_texts("y", &source, &mut to).is_ok());
+        assert_eq!(to, ["# a+++ a ", "#b", "ασας", ""]);
+    }
+
     #[test]
     fn pieces_are_joined_and_those_of_fewer_elements_come_again() {
         let x = [(&["a", "b", "c", "d"][..], 2)];
@@ -344,9 +400,9 @@ mod tests {
         };
         let pieces = [piece(&x, None), between, piece(&y, None)];
         let mut to = strings(4);
-        assert!(deliver_texts("y", &Joined(&pieces), &mut to).is_ok());
+        assert!(deliver_texts("y", &joined(&pieces), &mut to).is_ok());
         assert_eq!(to, ["a-x", "b-y", "c-x", "d-y"]);
-        let short = deliver_texts("y", &Joined(&pieces), &mut to[..3]);
+        let short = deliver_texts("y", &joined(&pieces), &mut to[..3]);
         assert!(matches!(
             short,
             Err(Error::Output {
@@ -356,7 +412,7 @@ mod tests {
             })
         ));
         let none = [(&[][..], 2)];
-        assert_eq!(Joined(&[between, piece(&none, None)]).count(), 0);
+        assert_eq!(joined(&[between, piece(&none, None)]).count(), 0);
     }
 
     #[test]
@@ -365,12 +421,12 @@ mod tests {
         let places = [0, 3, 4, 2, 1, 4];
         let mut to = strings(6);
         let pieces = [piece(&x, Some(&places))];
-        assert!(deliver_texts("y", &Joined(&pieces), &mut to).is_ok());
+        assert!(deliver_texts("y", &joined(&pieces), &mut to).is_ok());
         assert_eq!(to, ["one", "b", "f", "c", "two", "f"]);
         for place in [5, -1, i32::MIN, i32::MAX] {
             let places = [0, place];
             let wrong = [piece(&x, Some(&places))];
-            let found = deliver_texts("y", &Joined(&wrong), &mut to[..2]);
+            let found = deliver_texts("y", &joined(&wrong), &mut to[..2]);
             assert!(matches!(found, Err(Error::Plan { .. })), "{place}");
         }
     }
@@ -388,7 +444,7 @@ mod tests {
                     ..piece(&x, None)
                 },
             ];
-            assert!(deliver_texts("y", &Joined(&pieces), &mut to).is_ok());
+            assert!(deliver_texts("y", &joined(&pieces), &mut to).is_ok());
             for (found, text) in to.iter().zip(texts) {
                 let changed = match case {
                     Case::Lower => text.to_lowercase(),
@@ -408,7 +464,7 @@ mod tests {
             texts: &x,
             ..pieces[0]
         }];
-        assert!(deliver_texts("y", &Joined(&pieces), &mut to[..1]).is_ok());
+        assert!(deliver_texts("y", &joined(&pieces), &mut to[..1]).is_ok());
         assert_eq!(to[0], "AÉAC");
     }
 
@@ -453,7 +509,7 @@ mod tests {
         let x = [(&texts[..], 1)];
         let pieces = [piece(&x, None)];
         let memory: Vec<_> = array.data.iter().map(|text| text.as_ptr()).collect();
-        assert!(array.take_texts("y", &Joined(&pieces), [2]).is_ok());
+        assert!(array.take_texts("y", &joined(&pieces), [2]).is_ok());
         assert_eq!(
             (array.data.as_slice(), array.shape),
             (&texts.map(String::from)[..], [2])
@@ -468,7 +524,7 @@ mod tests {
         array.data.shrink_to_fit();
         let many = ["a"; 9];
         let x = [(&many[..], 1)];
-        let full = array.take_texts("y", &Joined(&[piece(&x, None)]), [9]);
+        let full = array.take_texts("y", &joined(&[piece(&x, None)]), [9]);
         assert!(matches!(full, Err(Error::Output { .. })));
     }
 }

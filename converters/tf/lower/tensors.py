@@ -193,7 +193,8 @@ class Written:
 
     Attributes:
         value: The text.
-        pieces: What it is joined of; nothing for tokens and for text in another shape.
+        pieces: What it is joined of; nothing for tokens, and for text that was changed or moved
+            afterwards.
         operands: The operands of the pieces.
     """
 

@@ -317,10 +317,6 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "word": (lambda x: tf.gather(np.array([b"a", b"\xff"]), _number(x) % 2), "which is not UTF-8"),
     "words": (lambda x: _number(tf.gather(["a", "b"], _number(x) % 2)), "text that no input gives"),
     "unicode": (lambda x: _number(tf.strings.lower(x, "utf-8")), "text that no input gives"),
-    "unicode of joined": (
-        lambda x: tf.strings.upper(tf.strings.join([x, x]), "utf-8"),
-        "letters of Unicode",
-    ),
     "expression": (lambda x: _number(tf.strings.regex_replace(x, "a|b", "")), r"expression 'a\|b'"),
     "any": (lambda x: _number(tf.strings.regex_replace(x, "a.b", "")), "expression 'a.b'"),
     "match": (lambda x: _number(tf.strings.regex_replace(x, "[a]", r"\0")), "parts of a match"),

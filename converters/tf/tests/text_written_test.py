@@ -72,6 +72,16 @@ WRITTEN: dict[str, Body] = {
     "capital of joined": lambda x, n: tf.strings.upper(tf.strings.join([x, "é", x])),
     "replaced": lambda x, n: tf.strings.regex_replace(x, "[^a-z]", "?"),
     "joined": lambda x, n: tf.strings.join([x, "ü", tf.strings.lower(x)], separator=", "),
+    "joined in another case": lambda x, n: tf.strings.lower(tf.strings.join([x, "Σ"]), "utf-8"),
+    "joined and replaced": lambda x, n: tf.strings.regex_replace(
+        tf.strings.lower(tf.strings.join([x, "B", x])), "bb", ""
+    ),
+    "word pieces": lambda x, n: tf.strings.regex_replace(
+        tf.strings.reduce_join(tf.gather(["un", "##do", "##É"], n), axis=-1, separator=" "),
+        " ##",
+        "",
+    ),
+    "words in another case": lambda x, n: tf.strings.upper(tf.gather(["a", "é", "b"], n), "utf-8"),
     "joined twice": lambda x, n: tf.strings.join([tf.strings.join([x, "-"]), x]),
     "parts": lambda x, n: tf.strings.join([x[:, :1], x[:, 2:]], separator="-"),
     "columns": lambda x, n: tf.strings.join([x[:, 2], x[:, 0]]),
@@ -124,6 +134,14 @@ REFUSED: dict[str, tuple[Body, str]] = {
     "tokens that are joined": (
         lambda x, n: tf.strings.join([tf.strings.split(tf.reshape(x, [-1])).to_tensor(), "a"]),
         "tokens that are joined",
+    ),
+    "changed after its letters": (
+        lambda x, n: tf.strings.lower(tf.strings.upper(x, "utf-8")),
+        "changed after its letters were",
+    ),
+    "tokens that are changed": (
+        lambda x, n: tf.strings.lower(tf.strings.split(tf.reshape(x, [-1])).to_tensor()),
+        "tokens that are changed",
     ),
     "numbers": (
         lambda x, n: tf.strings.join([tf.strings.as_string(n), "a"]),

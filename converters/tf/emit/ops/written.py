@@ -40,7 +40,9 @@ def source_of(c: Context, node: ir.Node, tables: Mapping[str, tuple[bytes, ...]]
     pieces: list[Part] = [
         _piece(c, piece, values, names.get(piece.words)) for piece, values in op.operands(node)
     ]
-    return code("&Joined(&{})", pieces, use=["written::Joined"])
+    template = "&Joined { pieces: &{}, changes: {}, case: {} }"
+    use = ["written::Joined"]
+    return code(template, pieces, changes_of(op.changes), _case(op.case), use=use)
 
 
 def _piece(c: Context, piece: ir.Piece, values: tuple[ir.Value, ...], table: str | None) -> Code:
@@ -53,16 +55,20 @@ def _piece(c: Context, piece: ir.Piece, values: tuple[ir.Value, ...], table: str
     given: list[Part] = [
         (c.source(text), size) for text, size in zip(texts, piece.sizes, strict=True)
     ]
-    case = "Kept" if piece.case is None else str(piece.case.value).capitalize()
     return code(
         "Piece { words: {}, texts: &{}, places: {}, changes: {}, case: {} }",
         "&[]" if table is None else f"&words::{table}",
         given,
         places,
         changes_of(piece.changes),
-        f"Case::{case}",
-        use=["written::Case", "written::Piece"],
+        _case(piece.case),
+        use=["written::Piece"],
     )
+
+
+def _case(case: ir.Case | None) -> Code:
+    name = "Kept" if case is None else str(case.value).capitalize()
+    return code(f"Case::{name}", use=["written::Case"])
 
 
 def _numbers(c: Context, value: ir.Value) -> Code:

@@ -15,7 +15,7 @@ from converters.tf.ir.ops.text import Change, Reading, again, as_bytes
 from converters.tf.ir.sizes import broadcast, is_fixed
 from converters.tf.ir.values import Array, Batch, Shape, Value, shape_text
 
-__all__ = ["WRITING", "Case", "JoinText", "Piece", "SplitText"]
+__all__ = ["WRITING", "Case", "JoinText", "Piece", "SplitText", "changed"]
 
 
 class Case(StrEnum):
@@ -27,6 +27,16 @@ class Case(StrEnum):
     def of(self, text: str) -> str:
         """Returns a text in that case."""
         return text.lower() if self is Case.LOWER else text.upper()
+
+
+def changed(text: object, changes: Sequence[Change], case: Case | None) -> str:
+    """Returns a text after changes, in a case.
+
+    Raises:
+        UnicodeDecodeError: It is not UTF-8.
+    """
+    found = Reading(tuple(changes)).tokens(as_bytes(text))[0].decode()
+    return found if case is None else case.of(found)
 
 
 @dataclass(frozen=True)
@@ -54,15 +64,6 @@ class Piece:
         """Returns the number of its operands."""
         return self.chosen + len(self.sizes)
 
-    def changed(self, text: object) -> str:
-        """Returns a text as it stands there.
-
-        Raises:
-            UnicodeDecodeError: It is not UTF-8.
-        """
-        found = Reading(self.changes).tokens(as_bytes(text))[0].decode()
-        return found if self.case is None else self.case.of(found)
-
     def texts(self, x: Sequence[Array]) -> list[object]:
         """Returns the texts before their change, in the order of the elements."""
         if not self.chosen:
@@ -82,9 +83,17 @@ class Piece:
 
 @dataclass(frozen=True)
 class JoinText(Op):
-    """Texts that are joined of pieces: (the operands of each piece in turn). Pieces broadcast."""
+    """Texts that are joined of pieces: (the operands of each piece in turn). Pieces broadcast.
+
+    Attributes:
+        pieces: The pieces.
+        changes: What changes in the whole text.
+        case: The case of its letters afterwards; nothing to leave them.
+    """
 
     pieces: tuple[Piece, ...]
+    changes: tuple[Change, ...] = ()
+    case: Case | None = None
 
     def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:
         """Returns the shape to which the pieces are broadcast."""
@@ -109,15 +118,16 @@ class JoinText(Op):
         parts = []
         for piece, at in self._placed():
             texts = piece.texts(every[at : at + piece.count])
-            parts.append([piece.changed(text) for text in texts])
+            parts.append([changed(text, piece.changes, piece.case) for text in texts])
         out = np.empty(int(np.prod(shape)), object)
         for place in range(out.size):
-            out[place] = "".join(part[place % len(part)] for part in parts)
+            text = "".join(part[place % len(part)] for part in parts)
+            out[place] = changed(text, self.changes, self.case)
         return [out.reshape(shape)]
 
     def refused(self, node: Node) -> list[str]:
         """Returns whether the pieces are served."""
-        found: list[str] = []
+        found = Reading(self.changes).problems()
         whole = node.output.shape
         for piece, values in self.operands(node):
             found += Reading(piece.changes).problems()

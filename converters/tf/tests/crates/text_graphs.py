@@ -182,6 +182,8 @@ def written_texts() -> ir.Graph:
         "lower": ((replace(chosen, case=ir.Case.LOWER),), [places, x]),
         "upper": ((replace(given, changes=_CHANGES[1:3], case=ir.Case.UPPER), between), [x]),
     }
+    lines = ir.JoinText((given, between, chosen), _CHANGES[1:3], ir.Case.UPPER)
+    s.op(lines, [x, places, x], (B, 2), ir.DType.STR, name="whole")
     for name, (pieces, operands) in joins.items():
         s.op(ir.JoinText(pieces), operands, (B, 2), ir.DType.STR, name=name)
     fixed = [s.op(ir.Gather(0), [table, state], (1,), I32, name="place"), y]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from converters.tf import ir
-from converters.tf.ir import Ends, Letters
+from converters.tf.ir import Case, Ends, Letters
 from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
 from converters.tf.lower.ops.text import classes, crossed, spelled, written
 from converters.tf.lower.ops.text.automata import automaton
@@ -54,7 +54,7 @@ def _letters(letters: Letters) -> Handler:
         unicode = bool(ctx.attr("encoding", ""))
         if not unicode and tokens_of(ctx.args[0]) is not None:
             return _with(_tokens(ctx), letters)
-        return written.changed(ctx, ctx.args[0], change=letters, unicode=unicode)
+        return written.altered(ctx, ctx.args[0], Case(str(letters)) if unicode else letters)
 
     return change
 
@@ -77,7 +77,10 @@ def _replaced(ctx: Context) -> Result:
         pattern, rewrite = ctx.attr("pattern", ""), ctx.attr("rewrite", "")
     if not ctx.attr("replace_global", True):
         raise Unsupported("a regular expression whose first match alone is replaced")
-    return _with(_tokens(ctx), change_of(pattern, rewrite))
+    change = change_of(pattern, rewrite)
+    if isinstance(ctx.args[0], Written | Spelled):
+        return written.altered(ctx, ctx.args[0], change)
+    return _with(_tokens(ctx), change)
 
 
 def _found(ctx: Context) -> Result:

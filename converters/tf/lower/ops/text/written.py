@@ -28,7 +28,7 @@ def _parts(arg: Tensor) -> list[_Part]:
     """
     if isinstance(arg, Written):
         if not arg.pieces:
-            raise Unsupported("tokens that are joined, or text in another shape")
+            raise Unsupported("tokens that are joined, or text that was changed before")
         operands, found = list(arg.operands), []
         for piece in arg.pieces:
             found.append((piece, tuple(operands[: piece.count])))
@@ -87,25 +87,40 @@ def joined(ctx: Context, parts: Sequence[_Part]) -> Tensor:
     pieces = tuple(piece for piece, _ in parts)
     operands = tuple(operand for _, given in parts for operand in given)
     if not operands:
-        text = "".join(piece.changed(piece.words[0]) for piece in pieces)
+        text = "".join(ir.changed(p.words[0], p.changes, p.case) for p in pieces)
         return ir.constant(classes.object_array(text.encode()))
     value = ctx.build.emit(JoinText(pieces), operands, shape, ir.DType.STR)
     return Written(value, pieces, operands)
 
 
-def changed(ctx: Context, text: Tensor, *, change: ir.Letters, unicode: bool) -> Tensor:
-    """Returns text with other letters: those of ASCII, or of all alphabets."""
-    parts = _parts(text)
-    if not unicode:
-        if any(piece.case is not None for piece, _ in parts):
-            raise Unsupported("letters that are changed twice")
-        made = [(replace(p, changes=(*p.changes, change)), given) for p, given in parts]
-        return joined(ctx, made)
-    # What a letter becomes may depend on its neighbours, which are those of the whole text.
-    if len(parts) > 1 or parts[0][0].case is not None:
-        raise Unsupported("letters of Unicode in another case, of text that is joined")
-    ((piece, given),) = parts
-    return joined(ctx, [(replace(piece, case=Case(str(change))), given)])
+def altered(ctx: Context, text: Tensor, change: ir.Change | Case) -> Tensor:
+    """Returns text after a change, or in another case."""
+    if isinstance(text, Written) and not text.pieces:
+        node = next(n for n in ctx.build.nodes if text.value in n.outputs)
+        op, operands = node.op, node.present
+        if not isinstance(op, JoinText):
+            raise Unsupported("tokens that are changed; change the texts")
+    else:
+        joint = joined(ctx, _parts(text))
+        if not isinstance(joint, Written):
+            return ir.constant(classes.object_array(_of_known(joint, change)))
+        op, operands = JoinText(joint.pieces), joint.operands
+        text = joint
+    if op.case is not None:
+        raise Unsupported("text that is changed after its letters were")
+    if isinstance(change, Case):
+        op = replace(op, case=change)
+    else:
+        op = replace(op, changes=(*op.changes, change))
+    value = ctx.build.emit(op, operands, text.value.shape, ir.DType.STR)
+    return Written(value, (), ())
+
+
+def _of_known(text: Tensor, change: ir.Change | Case) -> bytes:
+    assert isinstance(text, ir.Value)
+    assert text.data is not None
+    changes, case = ((), change) if isinstance(change, Case) else ((change,), None)
+    return ir.changed(text.data.item(), changes, case).encode()
 
 
 def _join(ctx: Context) -> Result:
