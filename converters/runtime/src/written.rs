@@ -70,7 +70,7 @@ impl Piece<'_> {
         place -= self.words.len();
         let rows = |(texts, size): &(&[&str], usize)| texts.len() / (*size).max(1);
         let examples = self.texts.iter().map(rows).max()?;
-        let example = at * examples / places.len();
+        let example = at / (places.len() / examples.max(1)).max(1);
         for given in self.texts {
             let (texts, size) = *given;
             if place < size {

@@ -374,7 +374,7 @@ def _import_values(text: ModelText, std: bool, deliver: Sequence[Code]) -> dict[
         skeleton = (skeleton | (_OPEN if std else _OPEN_NO_STD)) - _NOT_OPEN
         if text.opened.sums:
             skeleton |= _SUMS
-        readings = [code for p in text.inputs for _, code in text.opened.longest(p)]
+        readings = [code for p in text.inputs for _, code, _ in text.opened.longest(p)]
         if readings:
             skeleton = skeleton.union({"text::longest"}, *(c.uses for c in readings))
     codes = [*text.lines, *(f.value for f in text.fields), *deliver]

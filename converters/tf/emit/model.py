@@ -128,12 +128,13 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
     scope = Scope()
     made = {value: node for node in graph.nodes for value in node.outputs}
     outputs = []
-    for port in graph.outputs:
-        field = scope.unique(snake(port.name, "output"))
+    fields = [scope.unique(snake(port.name, "output")) for port in graph.outputs]
+    lists = Scope({field.upper() for field in fields})
+    for port, field in zip(graph.outputs, fields, strict=True):
         writer = made.get(plan.root(port.value))
         tables: dict[str, tuple[bytes, ...]] = {}
         if writer is not None and isinstance(writer.op, ir.WRITING):
-            tables = tables_of(writer, field.upper())
+            tables = tables_of(writer, field.upper(), lists)
             source = source_of(context, writer, tables)
         else:
             source = _output(context, port.value)

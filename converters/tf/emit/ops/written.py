@@ -9,15 +9,22 @@ from converters.tf.emit.context import Context, Emit
 from converters.tf.emit.readings import changes_of, split_of
 from converters.tf.emit.statements import MEMORY, Code, Kind, Name, Part, code
 from converters.tf.plan.arena import Step
+from tools.codegen.names import Scope
 
 
-def tables_of(node: ir.Node, name: str) -> dict[str, tuple[bytes, ...]]:
-    """Returns the lists of words of an output, by the names that `source_of` gives them."""
+def tables_of(node: ir.Node, name: str, scope: Scope) -> dict[str, tuple[bytes, ...]]:
+    """Returns the lists of words of an output, by the names that `source_of` gives them.
+
+    Args:
+        node: The node that writes it.
+        name: A wish for the beginning of their names.
+        scope: The names of all lists.
+    """
     op = node.op
     if not isinstance(op, ir.JoinText):
         return {}
     listed = dict.fromkeys(piece.words for piece in op.pieces if piece.words)
-    return {f"{name}_{number}": words for number, words in enumerate(listed, 1)}
+    return {scope.unique(f"{name}_{place}"): words for place, words in enumerate(listed, 1)}
 
 
 def source_of(c: Context, node: ir.Node, tables: Mapping[str, tuple[bytes, ...]]) -> Code:

@@ -215,6 +215,9 @@ def open_written_texts() -> ir.Graph:
     tokens = unknown("tokens")
     op = ir.SplitText(_READINGS["spaces"], tokens)
     s.op(op, [y], (B, tokens), ir.DType.STR, name="tokens")
+    few = unknown("few")
+    first = ir.SplitText(ir.Reading((), ir.Split("space", most=2)), few)
+    s.op(first, [y], (B, few), ir.DType.STR, name="few")
     return s.graph()
 
 

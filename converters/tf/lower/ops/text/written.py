@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from converters.tf import ir
 from converters.tf.ir import Case, JoinText, Piece
@@ -28,7 +29,7 @@ def _parts(arg: Tensor) -> list[_Part]:
     """
     if isinstance(arg, Written):
         if not arg.pieces:
-            raise Unsupported("tokens that are joined, or text that was changed before")
+            raise Unsupported("tokens that are joined, or text that was joined and then changed")
         operands, found = list(arg.operands), []
         for piece in arg.pieces:
             found.append((piece, tuple(operands[: piece.count])))
@@ -97,30 +98,34 @@ def altered(ctx: Context, text: Tensor, change: ir.Change | Case) -> Tensor:
     """Returns text after a change, or in another case."""
     if isinstance(text, Written) and not text.pieces:
         node = next(n for n in ctx.build.nodes if text.value in n.outputs)
-        op, operands = node.op, node.present
-        if not isinstance(op, JoinText):
+        if not isinstance(node.op, JoinText):
             raise Unsupported("tokens that are changed; change the texts")
-    else:
-        joint = joined(ctx, _parts(text))
-        if not isinstance(joint, Written):
-            return ir.constant(classes.object_array(_of_known(joint, change)))
-        op, operands = JoinText(joint.pieces), joint.operands
-        text = joint
-    if op.case is not None:
-        raise Unsupported("text that is changed after its letters were")
-    if isinstance(change, Case):
-        op = replace(op, case=change)
-    else:
-        op = replace(op, changes=(*op.changes, change))
-    value = ctx.build.emit(op, operands, text.value.shape, ir.DType.STR)
+        return _altered(ctx, node.op, node.present, change)
+    parts = _parts(text)
+    if len(parts) > 1:
+        whole = joined(ctx, parts)
+        assert isinstance(whole, Written)
+        return _altered(ctx, JoinText(whole.pieces), whole.operands, change)
+    ((piece, operands),) = parts
+    return joined(ctx, [(_with(piece, change), operands)])
+
+
+def _altered(
+    ctx: Context, op: JoinText, operands: Sequence[ir.Value | None], change: ir.Change | Case
+) -> Tensor:
+    value = ctx.build.emit(_with(op, change), operands, None, ir.DType.STR)
     return Written(value, (), ())
 
 
-def _of_known(text: Tensor, change: ir.Change | Case) -> bytes:
-    assert isinstance(text, ir.Value)
-    assert text.data is not None
-    changes, case = ((), change) if isinstance(change, Case) else ((change,), None)
-    return ir.changed(text.data.item(), changes, case).encode()
+_Changed = TypeVar("_Changed", JoinText, Piece)
+
+
+def _with(text: _Changed, change: ir.Change | Case) -> _Changed:
+    if text.case is not None:
+        raise Unsupported("text that is changed after its letters were")
+    if isinstance(change, Case):
+        return replace(text, case=change)
+    return replace(text, changes=(*text.changes, change))
 
 
 def _join(ctx: Context) -> Result:
