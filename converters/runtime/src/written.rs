@@ -19,6 +19,42 @@ pub enum Case {
     Upper,
 }
 
+/// What becomes of a text.
+#[derive(Clone, Copy, Debug)]
+pub struct Edit {
+    /// What changes in it first.
+    pub changes: &'static [Change],
+    /// Whether white space is then cut off from both ends.
+    pub trimmed: bool,
+    /// The case of its letters at last.
+    pub case: Case,
+}
+
+impl Edit {
+    /// The text stays as it is.
+    pub const NONE: Self = Self {
+        changes: &[],
+        trimmed: false,
+        case: Case::Kept,
+    };
+
+    /// Does what comes after the changes, to what a text has from a byte on.
+    fn finish(&self, text: &mut String, from: usize) {
+        if self.trimmed {
+            let end = text[from..].trim_end_matches(is_space).len();
+            text.truncate(from + end);
+            let kept = text[from..].trim_start_matches(is_space).len();
+            text.drain(from..text.len() - kept);
+        }
+        cased(text, from, self.case);
+    }
+}
+
+/// White space of ASCII, as the kernels have it.
+const fn is_space(character: char) -> bool {
+    matches!(character, '\t'..='\r' | ' ')
+}
+
 /// What an output of text is made of.
 pub trait Source {
     /// How many texts there are.
@@ -41,10 +77,8 @@ pub struct Piece<'a> {
     pub texts: &'a [(&'a [&'a str], usize)],
     /// The place of each element; without places they are the texts of the input in their order.
     pub places: Option<&'a [i32]>,
-    /// What changes in a text.
-    pub changes: &'static [Change],
-    /// The case of its letters afterwards.
-    pub case: Case,
+    /// What becomes of a text.
+    pub edit: Edit,
 }
 
 impl Piece<'_> {
@@ -89,10 +123,8 @@ impl Piece<'_> {
 pub struct Joined<'a> {
     /// The pieces in their order.
     pub pieces: &'a [Piece<'a>],
-    /// What changes in the whole text.
-    pub changes: &'static [Change],
-    /// The case of its letters afterwards.
-    pub case: Case,
+    /// What becomes of the whole text.
+    pub edit: Edit,
 }
 
 impl Source for Joined<'_> {
@@ -114,13 +146,13 @@ impl Source for Joined<'_> {
                     expected: "a place in the list of texts",
                 })?;
                 let from = to.len();
-                push(to, text, piece.changes)?;
-                cased(to, from, piece.case);
+                push(to, text, piece.edit.changes)?;
+                piece.edit.finish(to, from);
             }
-            if !self.changes.is_empty() {
-                change(to, self.changes)?;
+            if !self.edit.changes.is_empty() {
+                change(to, self.edit.changes)?;
             }
-            cased(to, 0, self.case);
+            self.edit.finish(to, 0);
         }
         Ok(())
     }
@@ -358,16 +390,14 @@ mod tests {
             words: &["one", "two"],
             texts,
             places,
-            changes: &[],
-            case: Case::Kept,
+            edit: Edit::NONE,
         }
     }
 
     fn joined<'a>(pieces: &'a [Piece<'a>]) -> Joined<'a> {
         Joined {
             pieces,
-            changes: &[],
-            case: Case::Kept,
+            edit: Edit::NONE,
         }
     }
 
@@ -377,17 +407,16 @@ mod tests {
         let x = [(&texts[..], 1)];
         let pieces = [piece(&x, None), piece(&x, None)];
         let source = Joined {
-            changes: &[
-                Change::Every(b" #", b"+++"),
-                Change::Every("BΑ".as_bytes(), b""),
-                Change::Every(b"B#", b""),
-            ],
-            case: Case::Lower,
-            ..joined(&pieces)
+            pieces: &pieces,
+            edit: Edit {
+                changes: &[Change::Every(b" #", b"+++"), Change::Every(b"B#", b"")],
+                trimmed: true,
+                case: Case::Lower,
+            },
         };
         let mut to = strings(4);
         assert!(deliver_texts("y", &source, &mut to).is_ok());
-        assert_eq!(to, ["# a+++ a ", "#b", "ασας", ""]);
+        assert_eq!(to, ["# a+++ a", "#b", "ασας", ""]);
     }
 
     #[test]
@@ -440,7 +469,7 @@ mod tests {
             let pieces = [
                 piece(&x, None),
                 Piece {
-                    case,
+                    edit: Edit { case, ..Edit::NONE },
                     ..piece(&x, None)
                 },
             ];
@@ -453,19 +482,20 @@ mod tests {
                 assert_eq!(*found, [text, &changed].concat());
             }
         }
-        let pieces = [Piece {
-            changes: &[Change::Every(b"b", "Éa".as_bytes())],
-            case: Case::Upper,
-            ..piece(&x, None)
-        }];
-        let texts = ["abc"];
+        let texts = ["\t\x0babc é ", " \r"];
         let x = [(&texts[..], 1)];
-        let pieces = [Piece {
-            texts: &x,
-            ..pieces[0]
-        }];
-        assert!(deliver_texts("y", &joined(&pieces), &mut to[..1]).is_ok());
-        assert_eq!(to[0], "AÉAC");
+        let edit = Edit {
+            changes: &[Change::Every(b"b", "Éa".as_bytes())],
+            trimmed: true,
+            case: Case::Upper,
+        };
+        let end = Piece {
+            edit,
+            ..piece(&x, None)
+        };
+        let pieces = [piece(&x, None), end];
+        assert!(deliver_texts("y", &joined(&pieces), &mut to[..2]).is_ok());
+        assert_eq!(to[..2], ["\t\x0babc é AÉAC É", " \r"]);
     }
 
     fn apart(split: Split, most: usize, row: usize) -> Vec<String> {

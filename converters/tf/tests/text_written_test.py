@@ -71,6 +71,8 @@ WRITTEN: dict[str, Body] = {
     "capital in all alphabets": lambda x, n: tf.strings.upper(x, encoding="utf-8"),
     "capital of joined": lambda x, n: tf.strings.upper(tf.strings.join([x, "é", x])),
     "replaced": lambda x, n: tf.strings.regex_replace(x, "[^a-z]", "?"),
+    "cut": lambda x, n: tf.strings.upper(tf.strings.strip(x), "utf-8"),
+    "joined and cut": lambda x, n: tf.strings.strip(tf.strings.join([" ", x, x, "\n"])),
     "joined": lambda x, n: tf.strings.join([x, "ü", tf.strings.lower(x)], separator=", "),
     "joined in another case": lambda x, n: tf.strings.lower(tf.strings.join([x, "Σ"]), "utf-8"),
     "joined and replaced": lambda x, n: tf.strings.regex_replace(
@@ -139,6 +141,10 @@ REFUSED: dict[str, tuple[Body, str]] = {
         lambda x, n: tf.strings.lower(tf.strings.upper(x, "utf-8")),
         "changed after its letters were",
     ),
+    "cut in between": (
+        lambda x, n: tf.strings.lower(tf.strings.strip(x)),
+        "white space cut off",
+    ),
     "tokens that are changed": (
         lambda x, n: tf.strings.lower(tf.strings.split(tf.reshape(x, [-1])).to_tensor()),
         "tokens that are changed",
@@ -163,11 +169,16 @@ REFUSED: dict[str, tuple[Body, str]] = {
 }
 
 
+def _refusing(body: Body) -> None:
+    loaded = trace_model(_model(body))
+    tf2rust.graph_of(loaded)
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused(case: str) -> None:
     body, message = REFUSED[case]
     with pytest.raises(UnsupportedError, match=message):
-        convert(trace_model(_model(body)).trace)
+        _refusing(body)
 
 
 def test_a_crate_without_std_has_no_strings(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from converters.tf import ir
 from converters.tf.emit.context import Context, Emit
@@ -47,9 +47,8 @@ def source_of(c: Context, node: ir.Node, tables: Mapping[str, tuple[bytes, ...]]
     pieces: list[Part] = [
         _piece(c, piece, values, names.get(piece.words)) for piece, values in op.operands(node)
     ]
-    template = "&Joined { pieces: &{}, changes: {}, case: {} }"
-    use = ["written::Joined"]
-    return code(template, pieces, changes_of(op.changes), _case(op.case), use=use)
+    template = "&Joined { pieces: &{}, edit: {} }"
+    return code(template, pieces, _edit(op.changes, op.case), use=["written::Joined"])
 
 
 def _piece(c: Context, piece: ir.Piece, values: tuple[ir.Value, ...], table: str | None) -> Code:
@@ -63,19 +62,22 @@ def _piece(c: Context, piece: ir.Piece, values: tuple[ir.Value, ...], table: str
         (c.source(text), size) for text, size in zip(texts, piece.sizes, strict=True)
     ]
     return code(
-        "Piece { words: {}, texts: &{}, places: {}, changes: {}, case: {} }",
+        "Piece { words: {}, texts: &{}, places: {}, edit: {} }",
         "&[]" if table is None else f"&words::{table}",
         given,
         places,
-        changes_of(piece.changes),
-        _case(piece.case),
+        _edit(piece.changes, piece.case),
         use=["written::Piece"],
     )
 
 
-def _case(case: ir.Case | None) -> Code:
+def _edit(changes: Sequence[ir.Change], case: ir.Case | None) -> Code:
+    if not changes and case is None:
+        return code("Edit::NONE", use=["written::Edit"])
+    changes, cut = ir.trimmed(changes)
     name = "Kept" if case is None else str(case.value).capitalize()
-    return code(f"Case::{name}", use=["written::Case"])
+    template = f"Edit {{ changes: {{}}, trimmed: {{}}, case: Case::{name} }}"
+    return code(template, changes_of(changes), cut, use=["written::Case", "written::Edit"])
 
 
 def _numbers(c: Context, value: ir.Value) -> Code:

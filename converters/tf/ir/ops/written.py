@@ -11,11 +11,11 @@ import numpy as np
 from converters.tf.ir.expressions import is_open
 from converters.tf.ir.graph import Node, Op
 from converters.tf.ir.operands import Operands
-from converters.tf.ir.ops.text import Change, Reading, again, as_bytes
+from converters.tf.ir.ops.text import Change, Ends, Reading, again, as_bytes
 from converters.tf.ir.sizes import broadcast, is_fixed
 from converters.tf.ir.values import Array, Batch, Shape, Value, shape_text
 
-__all__ = ["WRITING", "Case", "JoinText", "Piece", "SplitText", "changed"]
+__all__ = ["WRITING", "Case", "JoinText", "Piece", "SplitText", "changed", "trimmed"]
 
 
 class Case(StrEnum):
@@ -37,6 +37,21 @@ def changed(text: object, changes: Sequence[Change], case: Case | None) -> str:
     """
     found = Reading(tuple(changes)).tokens(as_bytes(text))[0].decode()
     return found if case is None else case.of(found)
+
+
+def trimmed(changes: Sequence[Change]) -> tuple[tuple[Change, ...], bool]:
+    """Returns changes before the last one, and whether that cuts off white space at both ends.
+
+    Returns:
+        All changes if the last one does not.
+    """
+    if changes and changes[-1] is Ends.SPACES:
+        return tuple(changes[:-1]), True
+    return tuple(changes), False
+
+
+def _problems(changes: Sequence[Change]) -> list[str]:
+    return Reading(trimmed(changes)[0]).problems()
 
 
 @dataclass(frozen=True)
@@ -127,10 +142,10 @@ class JoinText(Op):
 
     def refused(self, node: Node) -> list[str]:
         """Returns whether the pieces are served."""
-        found = Reading(self.changes).problems()
+        found = _problems(self.changes)
         whole = node.output.shape
         for piece, values in self.operands(node):
-            found += Reading(piece.changes).problems()
+            found += _problems(piece.changes)
             if values and not again(values[0].shape, whole):
                 was, becomes = shape_text(values[0].shape), shape_text(whole)
                 found.append(f"texts {was} that are joined as {becomes}")

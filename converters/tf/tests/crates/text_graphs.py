@@ -179,10 +179,12 @@ def written_texts() -> ir.Graph:
             (replace(given, changes=_CHANGES), known),
             [x, ir.constant(np.array([2], np.int32))],
         ),
+        "cut": ((replace(given, changes=(*_CHANGES[1:3], ir.Ends.SPACES)), between), [x]),
         "lower": ((replace(chosen, case=ir.Case.LOWER),), [places, x]),
         "upper": ((replace(given, changes=_CHANGES[1:3], case=ir.Case.UPPER), between), [x]),
     }
-    lines = ir.JoinText((given, between, chosen), _CHANGES[1:3], ir.Case.UPPER)
+    whole = (*_CHANGES[1:3], ir.Ends.SPACES)
+    lines = ir.JoinText((given, between, chosen), whole, ir.Case.UPPER)
     s.op(lines, [x, places, x], (B, 2), ir.DType.STR, name="whole")
     for name, (pieces, operands) in joins.items():
         s.op(ir.JoinText(pieces), operands, (B, 2), ir.DType.STR, name=name)

@@ -60,6 +60,8 @@ def _letters(letters: Letters) -> Handler:
 
 
 def _stripped(ctx: Context) -> Result:
+    if isinstance(ctx.args[0], Written | Spelled):
+        return written.altered(ctx, ctx.args[0], Ends.SPACES)
     return _with(_tokens(ctx), Ends.SPACES)
 
 
