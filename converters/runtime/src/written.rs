@@ -485,7 +485,7 @@ mod tests {
         let texts = ["\t\x0babc é ", " \r"];
         let x = [(&texts[..], 1)];
         let edit = Edit {
-            changes: &[Change::Every(b"b", "Éa".as_bytes())],
+            changes: &[Change::Every(b"b", b"\xc3\x89a")],
             trimmed: true,
             case: Case::Upper,
         };
