@@ -259,7 +259,11 @@ def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
 
 
 def _text_problem(graph: ir.Graph, options: Options) -> Problem | None:
-    """Returns that the traits of firmware take no text, if the model reads some."""
+    """Returns what a crate without std can't do with the model's text."""
+    written = [port.name for port in graph.outputs if port.value.dtype is ir.DType.STR]
+    if written and options.profile is Profile.NO_STD:
+        what = f"a crate without std has no strings, and the output {written[0]} is text"
+        return Problem("--profile=no_std", what, "end the model before it, at numbers or words")
     read = [port.name for port in graph.inputs if port.dtype is ir.DType.STR]
     if not read or options.embedded is None:
         return None

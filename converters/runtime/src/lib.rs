@@ -56,3 +56,5 @@ pub mod text;
 pub mod top;
 pub mod weights;
 pub mod whole;
+#[cfg(feature = "std")]
+pub mod written;

@@ -270,8 +270,8 @@ def features_arrays(graph: ir.Graph, features: Features) -> dict[str, ir.Array]:
         text = port.value.dtype is ir.DType.STR
         arrays[input_keys[port.name]] = data.astype(str if text else port.value.dtype.numpy)
     for port in graph.outputs:
-        data = np.asarray(features.outputs[port.name])
-        arrays[output_keys[port.name]] = data.astype(str if port.words else port.value.dtype.numpy)
+        data, kind = np.asarray(features.outputs[port.name]), port.value.dtype.numpy
+        arrays[output_keys[port.name]] = data.astype(str if port.dtype is ir.DType.STR else kind)
     return arrays
 
 
@@ -312,7 +312,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "custom": bool(_own_modules(graph)),
         "public": _public(std, text, options.web_threads),
         "open": text.opened and text.opened.view(),
-        "words": [_view(p, text.opened) for p in text.outputs if p.words],
+        "words": [_view(p, text.opened) for p in text.outputs if p.lists],
         "linked": options.runtime is RuntimeMode.CRATE,
         "runtime_place": options.runtime_place.toml(),
         "depends": _depends(options),
@@ -374,13 +374,13 @@ def _import_values(text: ModelText, std: bool, deliver: Sequence[Code]) -> dict[
         skeleton = (skeleton | (_OPEN if std else _OPEN_NO_STD)) - _NOT_OPEN
         if text.opened.sums:
             skeleton |= _SUMS
-        readings = [code for p in text.inputs for _, code in text.opened.longest(p)]
+        readings = [code for p in text.inputs for _, code, _ in text.opened.longest(p)]
         if readings:
             skeleton = skeleton.union({"text::longest"}, *(c.uses for c in readings))
     codes = [*text.lines, *(f.value for f in text.fields), *deliver]
     imports = ["crate::places::Places" if text.opened else "crate::places::*", "crate::weights"]
     imports += [f"crate::blocks::{b.type}" for b in text.blocks]
-    imports += ["crate::words"] if any(p.words for p in text.outputs) else []
+    imports += ["crate::words"] if any(p.lists for p in text.outputs) else []
     imports += _of_runtime(skeleton.union(*(c.uses for c in codes)))
     return {
         "uses": sorted(skeleton.union(text.uses, text.needs, *(c.uses for c in deliver))),

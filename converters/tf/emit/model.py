@@ -12,8 +12,9 @@ from converters.tf.emit.context import Context, Field, SlotName
 from converters.tf.emit.names import snake
 from converters.tf.emit.opened import Opened
 from converters.tf.emit.ops.registry import OPS
+from converters.tf.emit.ops.written import source_of, tables_of
 from converters.tf.emit.options import Options, Profile
-from converters.tf.emit.port_text import TEXT, WORD, PortText
+from converters.tf.emit.port_text import TEXT, WORD, WRITTEN, PortText
 from converters.tf.emit.statements import MEMORY, Code, Kind, Name, code
 from converters.tf.emit.timed import label, timed
 from converters.tf.emit.weights import WeightFile, lay_out, packed_constants, rust_type
@@ -127,10 +128,18 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
     scope = Scope()
     made = {value: node for node in graph.nodes for value in node.outputs}
     outputs = []
-    for port in graph.outputs:
-        field = scope.unique(snake(port.name, "output"))
-        source = _output(context, port.value)
-        outputs.append(_port(port, field, output_keys[port.name], source, made))
+    fields = [scope.unique(snake(port.name, "output")) for port in graph.outputs]
+    lists = Scope({field.upper() for field in fields})
+    for port, field in zip(graph.outputs, fields, strict=True):
+        writer = made.get(plan.root(port.value))
+        tables: dict[str, tuple[bytes, ...]] = {}
+        if writer is not None and isinstance(writer.op, ir.WRITING):
+            tables = tables_of(writer, field.upper(), lists)
+            source = source_of(context, writer, tables)
+        else:
+            source = _output(context, port.value)
+        view = _port(port, field, output_keys[port.name], source, made)
+        outputs.append(replace(view, tables=_literals(tables)))
     if any(isinstance(n.op, ir.Random) and not is_fixed(n.output.shape) for n in graph.all_nodes()):
         # A call with one example draws the numbers of the first one.
         outputs = [replace(p, leading=False) for p in outputs]
@@ -255,7 +264,8 @@ def _port(
     made: Mapping[ir.Value, ir.Node] = MappingProxyType({}),
 ) -> PortText:
     value = port.value
-    kind = {ir.DType.BOOL: "bool", ir.DType.STR: TEXT}.get(value.dtype, rust_type(value.dtype))
+    text = TEXT if source is None else WRITTEN
+    kind = {ir.DType.BOOL: "bool", ir.DType.STR: text}.get(value.dtype, rust_type(value.dtype))
     words = tuple(string_literal(word.decode()) for word in port.words or ())
     return PortText(
         field,
@@ -270,6 +280,16 @@ def _port(
         source,
         value.shape,
         words,
+    )
+
+
+def _literals(
+    tables: Mapping[str, tuple[bytes, ...]],
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Returns lists of words as literals of Rust."""
+    return tuple(
+        (name, tuple(string_literal(word.decode()) for word in words))
+        for name, words in tables.items()
     )
 
 

@@ -178,15 +178,20 @@ class Opened:
         """Returns the bytes of the workspace for open dimensions."""
         return sum(max(size_at(s, sizes) for s in region) for region in self.plan.regions)
 
-    def longest(self, port: PortText) -> list[tuple[int, Code]]:
+    def longest(self, port: PortText) -> list[tuple[int, Code, int]]:
         """Returns the open dimensions that the texts of an input decide.
 
         Returns:
-            The number of each among all, and how a text becomes tokens.
+            The number of each among all, how a text becomes tokens, and how many at most if that is
+            not 0.
         """
         names = list(self.dims)
         return [
-            (names.index(name) + 1, reading_of(longest.reading, ir.Rest()))
+            (
+                names.index(name) + 1,
+                reading_of(longest.reading, ir.Rest()),
+                longest.reading.split.most,
+            )
             for name, longest in longest_dims(self.plan.graph).items()
             if longest.port.name == port.name and not port.source
         ]
@@ -336,8 +341,7 @@ class OpenPort:
         self.sample = port.sample
         self.element = port.element
         self.kind = port.kind
-        self.table = port.table
-        self.words = port.words
+        self.lists = port.lists
         self.read = port.read
         names = list(opened.dims)
         self.axes = [] if port.source else [_axis(dim, names) for dim in port.full]

@@ -9,9 +9,10 @@ from converters.tf.emit.statements import Code
 from converters.tf.ir.expressions import is_open
 from tools.codegen.rust import string_literal
 
-# The Rust type of a text, and of a word that the model has.
+# The Rust type of a text, of a word that the model has, and of a text that a call writes.
 TEXT = "&str"
 WORD = "&'static str"
+WRITTEN = "String"
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class PortText:
         source: Expression of an output's elements; nothing for an input.
         full: The shape, whatever is open in it.
         words: Literals of the words that an output's numbers stand for, if it is text.
+        tables: Lists of words of which a call writes text: their names, and the literals of each.
     """
 
     field: str
@@ -45,6 +47,7 @@ class PortText:
     source: Code | None = None
     full: ir.Shape = ()
     words: tuple[str, ...] = ()
+    tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def extents(self) -> str:
@@ -57,6 +60,7 @@ class PortText:
     def zero(self) -> str:
         """Returns the zero of the type."""
         zeros = {"bool": "false", "f32": "0.0", "f64": "0.0", TEXT: '""', WORD: '""'}
+        zeros[WRITTEN] = "String::new()"
         return zeros.get(self.type, "0")
 
     @property
@@ -86,9 +90,14 @@ class PortText:
         return self.field.upper()
 
     @property
+    def lists(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Returns all lists of an output's words: their names, and the literals of each."""
+        return [*([(self.table, self.words)] if self.type == WORD else []), *self.tables]
+
+    @property
     def read(self) -> str:
         """Returns the expression of the recorded elements."""
         key = string_literal(self.key)
-        if self.type in (TEXT, WORD):
+        if self.type in (TEXT, WORD, WRITTEN):
             return f"features.texts({key})"
         return f"features.array::<{self.type}>({key})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from converters.tf.emit.model import ModelText
-from converters.tf.emit.port_text import TEXT, WORD, PortText
+from converters.tf.emit.port_text import TEXT, WORD, WRITTEN, PortText
 from converters.tf.emit.statements import Code, Part, code
 from converters.tf.ir.expressions import counted
 from converters.tf.ir.sizes import numbers
@@ -59,8 +59,7 @@ class PortView:
         self.element = port.element
         self.lifetime = port.lifetime
         self.kind = port.kind
-        self.table = port.table
-        self.words = port.words
+        self.lists = port.lists
         self.read = port.read
         self.nested = port.element
         for size in reversed(port.dims):
@@ -129,7 +128,7 @@ def deliver_lines(text: ModelText, slice_of: str) -> list[Code]:
     lines = []
     for p in text.outputs:
         opened = text.opened
-        ending = {"bool": "_bools", WORD: "_words"}.get(p.type, "")
+        ending = {"bool": "_bools", WORD: "_words", WRITTEN: "_texts"}.get(p.type, "")
         source: Part = p.source or ""
         if p.type == WORD:
             source = code("({}, {})", f"&words::{p.table}", source)
@@ -140,5 +139,6 @@ def deliver_lines(text: ModelText, slice_of: str) -> list[Code]:
             continue
         function = f"deliver{ending}"
         parts = (string_literal(p.name), source, f"outputs.{p.field}{slice_of}")
-        lines.append(code(f"{function}({{}}, {{}}, {{}})?;", *parts, use=[f"ports::{function}"]))
+        use = [f"{'written' if p.type == WRITTEN else 'ports'}::{function}"]
+        lines.append(code(f"{function}({{}}, {{}}, {{}})?;", *parts, use=use))
     return lines

@@ -44,16 +44,20 @@ def changes_of(changes: Sequence[ir.Change]) -> Code:
     return code("&{}", parts)
 
 
+def split_of(split: ir.Split) -> Code:
+    """Returns where texts are taken apart."""
+    kind = f"At({split.byte})" if split.at == "byte" else _SPLITS[split.at]
+    return code(f"Split::{kind}", use=["kernels::text::tokens::Split"])
+
+
 def reading_of(reading: ir.Reading, rest: ir.Rest) -> Code:
     """Returns how texts become tokens, and these classes."""
-    split = reading.split
-    kind = f"At({split.byte})" if split.at == "byte" else _SPLITS[split.at]
-    use = ["kernels::text::tokens::Reading", "kernels::text::tokens::Split"]
+    use = ["kernels::text::tokens::Reading"]
     widths: list[Part] = list(reading.widths)
     return code(
-        "Reading { changes: {}, split: Split::{}, widths: &{}, between: {}, rest: {} }",
+        "Reading { changes: {}, split: {}, widths: &{}, between: {}, rest: {} }",
         changes_of(reading.changes),
-        kind,
+        split_of(reading.split),
         widths,
         _bytes(reading.between),
         _rest(rest),

@@ -7,7 +7,10 @@ from converters.tf.emit.ops.registry import OPS
 from converters.tf.plan import arena as plan
 
 # Ops that read texts.
-_READING = (ir.SameText, ir.TextMatch, ir.TextPrint, ir.TokenCounts, ir.TokenValues)
+_READING = (
+    *(ir.SameText, ir.TextMatch, ir.TextPrint, ir.TokenCounts, ir.TokenValues),
+    *ir.WRITING,
+)
 # As many axes as the kernels' shapes have.
 _MAX_RANK = 8
 
@@ -29,7 +32,11 @@ def _reasons(node: ir.Node) -> list[str]:
         return []
     name = type(op).__name__
     reads = isinstance(op, _READING)
-    if any(v.dtype is ir.DType.STR for v in (*(() if reads else node.present), *node.outputs)):
+    texts = (
+        *(() if reads else node.present),
+        *(() if isinstance(op, ir.WRITING) else node.outputs),
+    )
+    if any(v.dtype is ir.DType.STR for v in texts):
         return [f"{name} of text"]
     if type(op) not in OPS:
         return [f"{name} has no emitter"]

@@ -35,6 +35,7 @@ from converters.tf.ir.ops.reduction import *
 from converters.tf.ir.ops.sequence import *
 from converters.tf.ir.ops.text import *
 from converters.tf.ir.ops.whole_texts import *
+from converters.tf.ir.ops.written import *
 from converters.tf.ir.values import Array as Array
 from converters.tf.ir.values import Batch as Batch
 from converters.tf.ir.values import Dim as Dim

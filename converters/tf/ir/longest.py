@@ -8,6 +8,7 @@ from converters.tf.ir.expressions import Size
 from converters.tf.ir.graph import Graph, Port
 from converters.tf.ir.ops.moving import Reshape
 from converters.tf.ir.ops.text import Reading, TokenValues, as_bytes
+from converters.tf.ir.ops.written import SplitText
 from converters.tf.ir.values import Array, Value
 
 
@@ -48,6 +49,6 @@ def longest_dims(graph: Graph) -> dict[str, Longest]:
         op = node.op
         if isinstance(op, Reshape) and node.input in given:
             given[node.output] = given[node.input]
-        if isinstance(op, TokenValues) and isinstance(op.row, Size) and op.row.name:
+        if isinstance(op, TokenValues | SplitText) and isinstance(op.row, Size) and op.row.name:
             found[op.row.name] = Longest(given[node.input], op.reading)
     return found

@@ -21,7 +21,7 @@ Array: TypeAlias = npt.NDArray[Any]
 class DType(StrEnum):
     """Element types, by their Rust names. `bool` takes one byte, 0 or 1.
 
-    `str` is text, of Python's strings or of bytes, which only inputs have.
+    `str` is text, of Python's strings or of bytes, which only inputs and outputs have.
     """
 
     F32 = "f32"

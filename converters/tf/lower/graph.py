@@ -32,8 +32,17 @@ from converters.tf.lower.tensors import (
     TensorList,
     Tokens,
     Unknown,
+    Written,
 )
-from converters.tf.lower.trace import REFUSED, Attr, Trace, TraceFunction, TraceNode, Variable
+from converters.tf.lower.trace import (
+    REFUSED,
+    WRITE,
+    Attr,
+    Trace,
+    TraceFunction,
+    TraceNode,
+    Variable,
+)
 from tools.codegen.conversion import Problem, UnsupportedError
 
 _DTYPES = {
@@ -87,7 +96,6 @@ _HINTS = {
     "a complex number": "give its real and its imaginary part: tf.math.real and tf.math.imag",
     "the longest of texts that no input gives decides how many tokens there are": "give an "
     "output_sequence_length, or to_tensor() a shape",
-    "an output of text": "give words that the model knows, or their numbers",
 }
 
 
@@ -117,6 +125,7 @@ Tensor: TypeAlias = (
     | Tokens
     | Classes
     | Spelled
+    | Written
     | Partition
     | Crossed
     | Unknown
@@ -478,6 +487,7 @@ def lower(
     outputs = []
     for name, result in zip(trace.outputs, results, strict=True):
         try:
+            result = _written(low, result)
             found = _as_value(low, result)
         except Unsupported as err:
             what = str(err)
@@ -491,23 +501,34 @@ def lower(
     return ir.Graph(trace.name, tuple(inputs), tuple(outputs), tuple(low.build.nodes), trace.layers)
 
 
+def _written(low: Lowering, result: Tensor) -> Tensor:
+    """Returns an output as it is, or as text that the call writes, or the lengths of such."""
+    chosen = isinstance(result, Spelled) and bool(result.texts)
+    given = isinstance(result, ir.Value) and result.dtype is ir.DType.STR
+    lengths = isinstance(result, Partition) and result.form == "lengths"
+    if not (chosen or given or lengths or isinstance(result, Tokens)):
+        return result
+    node = TraceNode(WRITE, WRITE, (), {})
+    found = low.handlers[WRITE](Context(low, node, (result,)))
+    assert not isinstance(found, tuple)
+    return found
+
+
 def _as_value(low: Lowering, result: Tensor) -> ir.Value | None:
     if isinstance(result, _Poison):
         return None
     if isinstance(result, ir.Value):
-        if result.dtype is ir.DType.STR:
-            raise Unsupported("an output of text")
         return result
     if isinstance(result, Symbol) and (known := result.known()) is not None:
         return ir.constant(known)
     if isinstance(result, Spelled):
         return result.places
+    if isinstance(result, Written):
+        return result.value
     if isinstance(result, Variable):
         return low.weight(result)
     if isinstance(result, Bounds):
         raise Unsupported("the batch is reduced")
     if isinstance(result, Complex):
         raise Unsupported("a complex number")
-    if isinstance(result, Tokens):
-        raise Unsupported("an output of text")
     raise Unsupported("it is the batch size, or no tensor")

@@ -173,15 +173,34 @@ class Classes:
 
 @dataclass(frozen=True, eq=False)
 class Spelled:
-    """Text that is chosen from a list of words.
+    """Text that is chosen from a list of words, and of texts of inputs.
 
     Attributes:
-        places: The place of each word in the list, a number of int32.
+        places: The place of each in the list, a number of int32.
         words: The list.
+        texts: What follows after the words: the texts of the same example, one input after the
+            other.
     """
 
     places: ir.Value
     words: tuple[bytes, ...]
+    texts: tuple[ir.Value, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """Text that a call writes, which only outputs may be.
+
+    Attributes:
+        value: The text.
+        pieces: What it is joined of; nothing for tokens, and for text that was changed or moved
+            afterwards.
+        operands: The operands of the pieces.
+    """
+
+    value: ir.Value
+    pieces: tuple[ir.Piece, ...]
+    operands: tuple[ir.Value, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,8 @@ REFUSED = "refused"
 # the op `TYPED_NODE`, and the element types of its results are the attribute `dtypes`.
 TYPED = "typed"
 TYPED_NODE = "TypedNode"
+# The op that stands for an output of text, which no file can name.
+WRITE = "output of text"
 # The op of a node that an operator of the user's own is, which no file can name, and the attribute
 # that holds its `ir.OwnOp`.
 OWN_OP, OWN = "operator of the user", "own"

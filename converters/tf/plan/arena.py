@@ -229,6 +229,10 @@ class _Planner:
             for value in event.reads:
                 self.last[self.root(value)] = index
                 self.read.add(self.root(value))
+        for node in graph.nodes:
+            if isinstance(node.op, ir.WRITING):
+                # It is written when the outputs are handed over.
+                self.last |= {self.root(v): len(self.events) for v in node.present}
         for port in graph.outputs:
             self.last[self.root(port.value)] = len(self.events)
             self.read.add(self.root(port.value))
@@ -338,6 +342,7 @@ class _Planner:
         for place, value in enumerate(event.writes):
             unread = value not in self.read and place == 0 and len(event.writes) > 1
             unread = unread and not node.op.writes_all
+            unread = unread or value.dtype is ir.DType.STR
             size = 0 if unread else _padded(most_of(elements(value.shape)) * value.dtype.bytes)
             part = _Part(offset, size, index, self._end(value, index))
             block.parts.append(part)

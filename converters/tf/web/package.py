@@ -16,7 +16,7 @@ import numpy as np
 from converters.tf.emit.model import ModelText
 from converters.tf.emit.opened import sizes_advice
 from converters.tf.emit.options import Options, WeightsMode
-from converters.tf.emit.port_text import TEXT, WORD, PortText
+from converters.tf.emit.port_text import TEXT, WORD, WRITTEN, PortText
 from converters.tf.web.compile import BUILDS, LINK_SHARED, THREADED, Compiler, compile_modules
 from converters.tf.web.memory import imported_pages
 from tools.codegen.conversion import Problem, UsageError
@@ -52,6 +52,7 @@ _ARRAYS = {
     "u64": ("BigUint64Array", "bigint"),
     TEXT: ("string[]", "string"),
     WORD: ("string[]", "string"),
+    WRITTEN: ("string[]", "string"),
 }
 # What the memory of the module holds where JavaScript may write any byte.
 _MEMORY = {"bool": "u8", TEXT: "u8"}
@@ -83,7 +84,7 @@ class _Port:
             property=_property(port),
             label=c_comment(port.name),
             type=port.type,
-            text=port.type in (TEXT, WORD),
+            text=port.type in (TEXT, WORD, WRITTEN),
             memory=_MEMORY.get(port.type, port.type),
             array=array,
             number=number,
@@ -216,7 +217,7 @@ def _description(port: PortText) -> dict[str, object]:
     shape = [int(d) if d.isdecimal() else d for d in port.shape.strip("[]").split(", ") if d]
     return {
         "name": _property(port),
-        "dtype": "str" if port.type in (TEXT, WORD) else port.type,
+        "dtype": "str" if port.type in (TEXT, WORD, WRITTEN) else port.type,
         "shape": shape,
         "elements": port.elements,
         "fixed": port.fixed,

@@ -21,6 +21,7 @@ from converters.tf.emit.ops import (
     reduction,
     sequence,
     text,
+    written,
 )
 
 OPS: Mapping[type[ir.Op], Emit] = {
@@ -38,4 +39,5 @@ OPS: Mapping[type[ir.Op], Emit] = {
     **reduction.OPS,
     **sequence.OPS,
     **text.OPS,
+    **written.OPS,
 }

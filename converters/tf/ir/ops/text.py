@@ -30,6 +30,7 @@ __all__ = [
     "Split",
     "TokenCounts",
     "TokenValues",
+    "again",
     "as_bytes",
     "classes_of",
     "listed_words",
@@ -106,10 +107,12 @@ class Split:
         at: `whole` for nowhere, `space` at white space, `characters` around every character, or
             `byte` at a separator of one byte of ASCII.
         byte: That separator.
+        most: How many parts a text becomes at most, if it is not 0. The last one is the rest.
     """
 
     at: str = "whole"
     byte: int = 0
+    most: int = 0
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,8 @@ class Reading:
             for change in self.changes
             if isinstance(change, Each) and change.runs
         ]
+        if self.split.most:
+            found.append("texts that are taken apart at some places only")
         if Ends.SPACES in self.changes:
             found.append("white space cut off from texts that are not then taken apart there")
         if len(self.changes) > _MOST_CHANGES:
@@ -226,10 +231,10 @@ def _changed(text: bytes, change: Change) -> bytes:
 
 def _split(text: bytes, split: Split) -> list[bytes]:
     if split.at == "space":
-        return text.split()
+        return text.split(None, split.most - 1)
     if split.at == "characters":
         return _CHARACTER.findall(text)
-    return text.split(bytes([split.byte])) if split.at == "byte" else [text]
+    return text.split(bytes([split.byte]), split.most - 1) if split.at == "byte" else [text]
 
 
 def as_bytes(text: object) -> bytes:
@@ -345,14 +350,14 @@ class SameText(Op):
 
     def refused(self, node: Node) -> list[str]:
         """Returns whether the elements of one side come again and again."""
-        given = [v for v in node.present if not _again(v.shape, node.output.shape)]
+        given = [v for v in node.present if not again(v.shape, node.output.shape)]
         return [
             f"texts {shape_text(v.shape)} compared as {shape_text(node.output.shape)}"
             for v in given
         ]
 
 
-def _again(shape: Shape, whole: Shape) -> bool:
+def again(shape: Shape, whole: Shape) -> bool:
     """Returns whether a tensor is the end of a larger one, which is the same all along."""
     first = next((i for i, d in enumerate(shape) if d != 1), len(shape))
     kept = shape[first:]

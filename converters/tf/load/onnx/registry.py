@@ -81,7 +81,6 @@ def computed(ctx: Context) -> Result:
 
 
 _RANDOM = "random numbers"
-_STRINGS = "strings"
 _SEQUENCES = "lists of tensors"
 _OPTIONALS = "values that may be absent"
 _TRAINING = "training; a crate only predicts"
@@ -90,7 +89,6 @@ _TRAINED = ("Adagrad", "Adam", "Gradient", "Momentum")
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
     **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _RANDOM),
-    **dict.fromkeys(("StringConcat", "StringSplit"), _STRINGS),
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SplitToSequence"), _SEQUENCES),
     **dict.fromkeys(("ConcatFromSequence", "SequenceEmpty", "SequenceInsert"), _SEQUENCES),
     **dict.fromkeys(("SequenceErase", "SequenceLength", "SequenceMap"), _SEQUENCES),

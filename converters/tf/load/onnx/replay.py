@@ -128,9 +128,10 @@ class Nodes:
         given = [v for v in ctx.args if v is not None]
         op = ctx.node.op
         if any(isinstance(v, words.Texts) for v in given):
-            if op not in words.OF_TEXTS:
-                raise Refused("text that is standardized or taken apart, where a tensor is read")
-            return [words.OF_TEXTS[op](ctx)]
+            if op in words.OF_TEXTS:
+                return [words.OF_TEXTS[op](ctx)]
+            tensors = (words.finished(v) if isinstance(v, words.Texts) else v for v in ctx.args)
+            return self._results(replace(ctx, args=tuple(tensors)))
         levels = {v.levels for v in given if isinstance(v, Tensor) and v.levels}
         if levels and op not in quantized.OPS:
             return self._moved(ctx, levels)

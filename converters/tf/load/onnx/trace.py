@@ -24,7 +24,7 @@ from converters.tf.load.onnx.own import handlers
 from converters.tf.load.onnx.qdq import fused
 from converters.tf.load.onnx.replay import Nodes
 from converters.tf.load.onnx.values import Known, Numbered, Tensor, Value, stated
-from converters.tf.load.onnx.words import Texts
+from converters.tf.load.onnx.words import Texts, standardized
 from converters.tf.load.saved_model.replay import Port, Refused, Replay
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.symbols import Named, opened
@@ -177,10 +177,11 @@ def _named(model: Graph) -> list[Named]:
 
 def _output(nodes: Nodes, result: Any) -> Any:
     """Returns an output in ONNX's order."""
-    if isinstance(result, Texts) and result.without:
-        raise UnsupportedError(Problem(result.without, "texts that are removed"))
     if isinstance(result, Texts):
-        raise UnsupportedError(Problem("output", "it is text"))
+        try:
+            return standardized(result)
+        except Refused as err:
+            raise UnsupportedError(Problem("output", str(err))) from err
     if isinstance(result, Tensor) and result.levels:
         whole = result.whole
         if whole is not None and whole.dtype == result.levels != "int8":

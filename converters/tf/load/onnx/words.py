@@ -13,11 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from converters.tf import ir
-from converters.tf.ir import Array
-from converters.tf.load.onnx.context import Context, Handler, Result
-from converters.tf.load.onnx.values import Known, Tensor
+from converters.tf.ir import Array, Batch, Shape
+from converters.tf.ir.expressions import is_open, unknown
+from converters.tf.ir.sizes import broadcast
+from converters.tf.load.onnx.context import Context, Handler, Result, Session
+from converters.tf.load.onnx.values import Known, Tensor, wrapped
 from converters.tf.load.saved_model.replay import Refused
 from converters.tf.lower.graph import Unsupported
 from converters.tf.lower.ops.text.automata import automaton
@@ -25,7 +28,26 @@ from converters.tf.lower.ops.text.patterns import characters_of
 
 # Letters beyond ASCII whose small letters are of ASCII.
 _SMALL = (("\u0130", "i"), ("\u212a", "k"))
+_SMALL_LETTERS: tuple[ir.Change, ...] = (
+    *(ir.Every(of.encode(), small.encode()) for of, small in _SMALL),
+    ir.Letters.LOWER,
+)
 _SPACES = frozenset(b"\t\n\v\f\r ")
+
+
+@dataclass(frozen=True)
+class _Normal:
+    """What a `StringNormalizer` does.
+
+    Attributes:
+        action: What the letters become: `NONE`, `LOWER` or `UPPER`.
+        stops: Texts that are removed.
+        exact: Whether these are compared letter by letter, or as small letters.
+    """
+
+    action: str
+    stops: tuple[str, ...]
+    exact: bool
 
 
 @dataclass(eq=False)
@@ -35,14 +57,24 @@ class Texts(Tensor):
     Attributes:
         reading: How they become words.
         apart: Whether they are taken apart.
-        without: The node that removes texts which are stop words, or nothing.
-        stops: These words.
+        steps: What the operators that standardize them do, in their order.
+        session: The replay, whose nodes they may become.
     """
 
     reading: ir.Reading = field(default_factory=ir.Reading)
     apart: bool = False
-    without: str = ""
-    stops: frozenset[str] = frozenset()
+    steps: tuple[_Normal, ...] = ()
+    session: Any = None
+
+    @property
+    def stops(self) -> frozenset[str]:
+        """Returns the texts that are removed."""
+        return frozenset(word for step in self.steps for word in step.stops)
+
+    @property
+    def capital(self) -> bool:
+        """Returns whether letters become capital: of all alphabets, which no reading says."""
+        return any(step.action == "UPPER" for step in self.steps)
 
 
 def utf8_words(words: Sequence[str]) -> Sequence[str]:
@@ -112,8 +144,10 @@ def _matched(ctx: Context) -> Result:
     value = ctx.value(0)
     changes: tuple[ir.Change, ...] = ()
     if isinstance(value, Texts):
-        if value.apart or value.without:
-            raise Refused("words that an expression matches, or texts of which some are removed")
+        if value.apart or value.stops or value.capital:
+            raise Refused(
+                "words that an expression matches, or texts that are removed or become capital"
+            )
         changes = value.reading.changes
     try:
         found = automaton(str(ctx.attr("pattern")))
@@ -128,35 +162,146 @@ def _texts(ctx: Context) -> Texts:
     value = ctx.value(0)
     if isinstance(value, Texts):
         return value
-    if not isinstance(value, Tensor) or value.dtype != "string" or value.rank != 1:
-        raise Refused("texts that are computed, or of more than one axis")
-    return Texts(value.shape, value.forms)
+    if not isinstance(value, Tensor) or value.dtype != "string":
+        raise Refused("texts that are no input")
+    return Texts(value.shape, value.forms, session=ctx.session)
+
+
+def _readable(ctx: Context) -> Texts:
+    """Returns texts along one axis, as a reading says them."""
+    texts = _texts(ctx)
+    if texts.rank != 1:
+        raise Refused("texts of more than one axis")
+    if texts.capital:
+        raise Refused("capital letters of other alphabets; take small ones")
+    return texts
 
 
 def _normalized(ctx: Context) -> Result:
-    """Changes the case of texts.
+    """Changes the case of texts, and removes some.
 
-    A text that is a stop word keeps its place: if words are counted, none of them is known.
+    A text that is a stop word keeps its place if words are counted: none of them is known.
     """
     texts = _texts(ctx)
     action = ctx.text("case_change_action", "NONE", ["NONE", "LOWER", "UPPER"])
-    if ctx.attr("stopwords"):
-        stops = texts.stops.union(utf8_words(ctx.attr("stopwords")))
-        texts = replace(texts, without=texts.without or ctx.node.title, stops=stops)
+    stops = tuple(utf8_words(ctx.attr("stopwords") or []))
     if texts.apart:
         raise Refused("words that are changed; change the texts")
-    if action == "NONE":
+    step = _Normal(action, stops, bool(ctx.attr("is_case_sensitive", 0)))
+    texts = replace(texts, steps=(*texts.steps, step))
+    if action != "LOWER":
         return texts
-    if action == "UPPER":
-        raise Refused("capital letters of other alphabets; take small ones")
-    special = [ir.Every(of.encode(), small.encode()) for of, small in _SMALL]
-    changes = (*texts.reading.changes, *special, ir.Letters.LOWER)
+    changes = (*texts.reading.changes, *_SMALL_LETTERS)
     return replace(texts, reading=replace(texts.reading, changes=changes))
+
+
+def standardized(texts: Texts) -> Any:
+    """Returns texts as a tensor of TensorFlow.
+
+    Raises:
+        Refused: They are taken apart, or there is no op for what becomes of them.
+    """
+    if texts.apart:
+        raise Refused("words that stay text")
+    steps = [step for step in texts.steps if step.stops or step.action != "NONE"]
+    if len(steps) > 1:
+        raise Refused("texts that are standardized twice")
+    x = texts.form()
+    for step in steps:
+        if step.stops:
+            x = _without(texts.session, x, step)
+        if step.action != "NONE":
+            change = tf.strings.lower if step.action == "LOWER" else tf.strings.upper
+            x = change(x, encoding="utf-8")
+    return x
+
+
+def finished(texts: Texts) -> Tensor:
+    """Returns texts as an operator reads them.
+
+    Raises:
+        Refused: As `standardized`, or a call counts how many there are.
+    """
+    if texts.stops:
+        raise Refused("texts of which some are removed, where a tensor is read")
+    return wrapped(standardized(texts), None, Batch(), texts.shape)
+
+
+def _without(session: Session, x: Any, step: _Normal) -> Any:
+    """Returns texts of which some are removed; of which none is left, an empty one.
+
+    Raises:
+        Refused: How many there are is not known, or words differ from texts in other letters.
+    """
+    sizes = x.shape.as_list()
+    if None in sizes or len(sizes) > 2 or (len(sizes) == 2 and sizes[0] != 1):
+        raise Refused("texts that are removed from a batch of any size; fix it by --batch")
+    words = [word if step.exact else word.lower() for word in dict.fromkeys(step.stops)]
+    if not step.exact and not all(word.isascii() for word in words):
+        raise Refused("texts that are removed, in large or small letters of other alphabets")
+    reading = ir.Reading() if step.exact else ir.Reading(_SMALL_LETTERS)
+    known = sorted(word.encode() for word in dict.fromkeys(words))
+    joined, ends = ir.packed_words(known)
+    found = np.array([*(False for _ in known), True, True])
+    operands = [session.tensor(Known(data)) for data in (found, joined, ends)]
+    flat = tf.reshape(x, [-1])
+    kept = session.typed(ir.TokenValues(reading, ir.Rest()), [flat, *operands], ir.DType.BOOL)
+    # The text after the last one is there if no other is.
+    kept = tf.concat([kept, ~tf.reduce_any(kept, keepdims=True)], 0)
+    left = tf.boolean_mask(tf.concat([flat, [""]], 0), kept)
+    return left if len(sizes) == 1 else left[None]
+
+
+def _joined(ctx: Context) -> Result:
+    """Joins the texts of two tensors."""
+    shapes = [ctx.shape(index) for index in range(2)]
+    if any(not isinstance(value, Tensor | Known) for value in ctx.args):
+        raise Refused("text that is joined with other than text")
+    return ctx.elementwise(lambda *sides: tf.strings.join(_broadcast(sides, shapes)))
+
+
+def _broadcast(sides: Sequence[Any], shapes: Sequence[Shape]) -> list[Any]:
+    """Returns texts of one shape, or of which one has no axis."""
+    whole = broadcast(*shapes)
+    if any(isinstance(d, Batch) or is_open(d) for d in whole):
+        return [
+            tf.reshape(side, []) if set(shape) <= {1} and shape != whole else side
+            for side, shape in zip(sides, shapes, strict=True)
+        ]
+    return [
+        side if shape == whole else tf.broadcast_to(side, whole)
+        for side, shape in zip(sides, shapes, strict=True)
+    ]
+
+
+def _split(ctx: Context) -> Result:
+    """Takes texts apart: their tokens, and how many each has."""
+    value, separator = ctx.value(0), str(ctx.attr("delimiter") or "").encode()
+    if not isinstance(value, Tensor) or value.dtype != "string":
+        raise Refused("texts that are no input")
+    if len(separator) > 1 or separator > b"\x7f":
+        raise Refused(f"the delimiter {separator!r}; it may be white space, or one of ASCII")
+    limit = ctx.attr("maxsplit")
+    most = 0 if limit is None or int(limit) < 0 else int(limit) + 1
+    split = ir.Split("byte", separator[0]) if separator else ir.Split("space")
+    x, shape = ctx.form(0), ctx.shape(0)
+    if 0 in shape:
+        # The longest of no texts has no token.
+        none = np.zeros([0 if isinstance(d, Batch) else d for d in shape], np.int64)
+        return [Known(np.zeros((*none.shape, 0), object)), Known(none)]
+    op = ir.SplitText(ir.Reading((), replace(split, most=most)), unknown("tokens"))
+    tokens = ctx.session.typed(op, [x], ir.DType.STR)
+    counts = ir.TokenCounts(ir.Reading((), split), ir.Rest(), 1, binary=False)
+    operands = [x, _constant(ctx, np.zeros(1, np.int32))]
+    count = tf.squeeze(ctx.session.typed(counts, operands, ir.DType.I64), -1)
+    if most:
+        count = tf.minimum(count, np.int64(most))
+    return [ctx.result(tokens, None, (*shape, op.row)), ctx.result(count, None, shape)]
 
 
 def _apart(ctx: Context) -> Result:
     """Takes texts apart: into runs of some characters, or into characters."""
-    texts, expression = _texts(ctx), ctx.attr("tokenexp")
+    texts, expression = _readable(ctx), ctx.attr("tokenexp")
     if texts.apart or ctx.attr("mark", 0) or ctx.attr("stopwords"):
         raise Refused("words with marks around, without stopwords, or taken apart again")
     if not expression or int(ctx.attr("mincharnum", 1)) != 1:
@@ -184,7 +329,7 @@ def _same(ctx: Context) -> Result:
 
 def _counted(ctx: Context) -> Result:
     """Counts the n-grams of a vocabulary."""
-    texts = _texts(ctx)
+    texts = _readable(ctx)
     if not texts.apart:
         raise Refused("texts that are not taken apart")
     pool, mode = ctx.attr("pool_strings") or [], ctx.text("mode", "TF", ["TF", "IDF", "TFIDF"])
@@ -231,8 +376,16 @@ def _check(reading: ir.Reading, pool: Sequence[str]) -> None:
 
 OPS: Mapping[str, Handler] = {
     "RegexFullMatch": _matched,
+    "StringConcat": _joined,
     "StringNormalizer": _normalized,
+    "StringSplit": _split,
     "com.microsoft.Tokenizer": _apart,
 }
-# What takes `Texts` besides.
-OF_TEXTS: Mapping[str, Handler] = {**OPS, "Flatten": _same, "TfIdfVectorizer": _counted}
+# What takes `Texts`.
+OF_TEXTS: Mapping[str, Handler] = {
+    "RegexFullMatch": _matched,
+    "StringNormalizer": _normalized,
+    "com.microsoft.Tokenizer": _apart,
+    "Flatten": _same,
+    "TfIdfVectorizer": _counted,
+}

@@ -16,7 +16,7 @@ from converters.tf.errors import shortened
 from converters.tf.ir import Array, Layer
 from converters.tf.ir.build import ShapeError
 from converters.tf.ir.dimensions import Text
-from converters.tf.ir.expressions import OpenSizeError
+from converters.tf.ir.expressions import OpenSizeError, is_open
 from converters.tf.ir.operands import Operands
 from converters.tf.ir.symbolic import NotSymbolicError
 from converters.tf.load.nodes import placeholder
@@ -172,7 +172,7 @@ class Replay:
 
         found = list(tf.numpy_function(meaning, list(operands), kinds, stateful=False))
         for tensor, shape in zip(found, shapes, strict=True):
-            tensor.set_shape([None if isinstance(d, ir.Batch) else d for d in shape])
+            tensor.set_shape([None if isinstance(d, ir.Batch) or is_open(d) else d for d in shape])
         self._typed[str(found[0].op.name)] = (op, tuple(dtypes))
         return found
 

@@ -26,10 +26,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "TruncatedNormal",
     ),
     "boxes that overlap are suppressed": ("NonMaxSuppressionWithOverlaps",),
-    "text that is joined, cut or counted; give the model what comes of it": (
-        "ReduceJoin",
+    "text that is cut, formatted or counted; give the model what comes of it": (
         "StringFormat",
-        "StringJoin",
         "StringLength",
         "StringToNumber",
         "Substr",

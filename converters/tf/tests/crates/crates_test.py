@@ -49,11 +49,14 @@ from converters.tf.tests.crates.graphs import (
 from converters.tf.tests.crates.more_graphs import MORE, refused
 from converters.tf.tests.crates.text_graphs import (
     chosen_words,
+    counted_texts,
     longest_texts,
     open_texts,
     open_words,
+    open_written_texts,
     texts,
     whole_texts,
+    written_texts,
 )
 
 _OK = "test result: ok"
@@ -67,7 +70,9 @@ def _run(graph: ir.Graph, options: Options, folder: Path, flags: list[str]) -> s
 
 
 @pytest.mark.parametrize(
-    "make", (*GRAPHS, *MORE, texts, whole_texts, chosen_words), ids=lambda make: make.__name__
+    "make",
+    (*GRAPHS, *MORE, texts, whole_texts, chosen_words, written_texts, counted_texts),
+    ids=lambda make: make.__name__,
 )
 def test_every_op(make: object, tmp_path: Path) -> None:
     assert callable(make)
@@ -89,6 +94,17 @@ def test_texts_with_open_dimensions(
     features = Features(inputs, interpret(graph, inputs))
     options = Options(graph.name, "graphs.py", profile=profile, runtime=RuntimeMode.CRATE)
     options = replace(options, most=tuple((n, 64) for n in open_dims(graph)) if bare else ())
+    write(emit_crate(graph, options, features, rustfmt()), tmp_path)
+    assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
+
+
+def test_written_texts_with_open_dimensions(tmp_path: Path) -> None:
+    graph = open_written_texts()
+    x = graph.inputs[0].value
+    inputs = {"x": made_texts(graph, x, (3, 5)), "y": np.array(["a b c", "", "d e f"], object)}
+    inputs |= {"places": np.arange(15, dtype=np.int32).reshape(3, 5) % 9}
+    features = Features(inputs, interpret(graph, inputs))
+    options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
     write(emit_crate(graph, options, features, rustfmt()), tmp_path)
     assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
 

@@ -155,3 +155,85 @@ def longest_texts() -> ir.Graph:
     steps = s.input("steps", (B, unknown("steps")))
     s.op(ir.Concat(1), [words, steps], (B, tokens + unknown("steps")), name="joined")
     return s.graph()
+
+
+def written_texts() -> ir.Graph:
+    """Returns texts that calls write: of inputs and of words, joined, changed and taken apart."""
+    s = Sketch("written_texts")
+    x = s.input("x", (B, 2), ir.DType.STR)
+    y = s.input("y", (2,), ir.DType.STR)
+    numbers = s.input("numbers", (B, 2), I32)
+    state = s.input("state", (1,), I32)
+    table = ir.constant((np.arange(9) % 5).astype(np.int32))
+    places = s.op(ir.Gather(0), [table, numbers], (B, 2), I32, name="places")
+    words = tuple(word.encode() for word in ("é", HOSTILE, ""))
+    between = ir.Piece((b"\xe2\x80\xae-",))
+    given = ir.Piece(sizes=(2,))
+    chosen = ir.Piece(words, (2,), chosen=True)
+    known = ir.Piece(words, chosen=True)
+    joins: dict[str, tuple[tuple[ir.Piece, ...], list[ir.Value]]] = {
+        "given": ((given,), [x]),
+        "joined": ((given, between, chosen, between, given), [x, places, x, y]),
+        "of_several": ((ir.Piece(words[:1], (2, 2), chosen=True),), [places, y, x]),
+        "changed": (
+            (replace(given, changes=_CHANGES), known),
+            [x, ir.constant(np.array([2], np.int32))],
+        ),
+        "cut": ((replace(given, changes=(*_CHANGES[1:3], ir.Ends.SPACES)), between), [x]),
+        "lower": ((replace(chosen, case=ir.Case.LOWER),), [places, x]),
+        "upper": ((replace(given, changes=_CHANGES[1:3], case=ir.Case.UPPER), between), [x]),
+    }
+    whole = (*_CHANGES[1:3], ir.Ends.SPACES)
+    lines = ir.JoinText((given, between, chosen), whole, ir.Case.UPPER)
+    s.op(lines, [x, places, x], (B, 2), ir.DType.STR, name="whole")
+    for name, (pieces, operands) in joins.items():
+        s.op(ir.JoinText(pieces), operands, (B, 2), ir.DType.STR, name=name)
+    fixed = [s.op(ir.Gather(0), [table, state], (1,), I32, name="place"), y]
+    text = s.op(ir.JoinText((chosen,)), fixed, (1,), ir.DType.STR, name="fixed")
+    s.op(ir.Reshape(), [text], (), ir.DType.STR, name="reshaped")
+    splits = (
+        ir.Split("space"),
+        ir.Split("space", most=2),
+        ir.Split("byte", ord(","), 3),
+        ir.Split("characters"),
+    )
+    for number, split in enumerate(splits):
+        reading = ir.Reading(_CHANGES[:2] if number else (), split)
+        s.op(ir.SplitText(reading, 4), [x], (B, 2, 4), ir.DType.STR, name=f"split_{number}")
+    return s.graph()
+
+
+def open_written_texts() -> ir.Graph:
+    """Returns texts that calls write, of which there may be any number."""
+    s = Sketch("open_written_texts")
+    shape: ir.Shape = (B, unknown("texts"))
+    x = s.input("x", shape, ir.DType.STR)
+    places = s.input("places", shape, I32)
+    short = s.op(ir.Gather(0), [ir.constant(np.arange(9, dtype=np.int32) % 2), places], shape, I32)
+    s.outputs.clear()
+    pieces = (ir.Piece(sizes=(1,)), ir.Piece((b"a", b"\xc3\xa9"), chosen=True))
+    s.op(ir.JoinText(pieces), [x, short], shape, ir.DType.STR, name="joined")
+    y = s.input("y", (B,), ir.DType.STR)
+    tokens = unknown("tokens")
+    op = ir.SplitText(_READINGS["spaces"], tokens)
+    s.op(op, [y], (B, tokens), ir.DType.STR, name="tokens")
+    few = unknown("few")
+    first = ir.SplitText(ir.Reading((), ir.Split("space", most=2)), few)
+    s.op(first, [y], (B, few), ir.DType.STR, name="few")
+    return s.graph()
+
+
+def counted_texts() -> ir.Graph:
+    """Returns texts of which the values of a call say how many there are."""
+    s = Sketch("counted_texts")
+    x = s.input("x", (4,), ir.DType.STR)
+    numbers = s.input("numbers", (4,), I32)
+    mask = s.op(
+        ir.Compare(ir.CompareKind.LT), [numbers, ir.constant(np.array(5, np.int32))], (4,), BOOL
+    )
+    kept = unknown("kept", 4)
+    places = s.op(ir.Chosen("kept"), [mask], (kept,), I32)
+    s.outputs.clear()
+    op = ir.JoinText((ir.Piece((), (4,), chosen=True),))
+    s.op(op, [places, x], (kept,), ir.DType.STR, name="found")
+    return s.graph()

@@ -122,6 +122,7 @@ def _shared() -> ir.Graph:
         (graphs.mlp, WeightsMode.FILE),
         (_types, WeightsMode.EMBED),
         (text_graphs.chosen_words, WeightsMode.EMBED),
+        (text_graphs.written_texts, WeightsMode.EMBED),
     ],
 )
 def test_package_computes_what_was_recorded(

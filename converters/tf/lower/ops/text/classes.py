@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,13 @@ def utf8(words: Iterable[object]) -> list[bytes]:
             word.decode()
         except UnicodeDecodeError as err:
             raise Unsupported(f"the word {word!r}, which is not UTF-8") from err
+    return found
+
+
+def object_array(text: bytes) -> ir.Array:
+    """Returns a text as an array without axes."""
+    found = np.empty((), object)
+    found[()] = text
     return found
 
 
@@ -174,3 +182,16 @@ def counted(ctx: Context, classes: Classes, size: int, binary: bool, dtype: ir.D
         raise Unsupported("a count of numbers below 0")
     op = ir.TokenCounts(classes.tokens.reading, classes.rest, size, binary)
     return ctx.build.emit(op, _operands(ctx, classes, bins.astype(np.int32)), dtype=dtype)
+
+
+def lengths(ctx: Context, tokens: Tokens) -> ir.Value:
+    """Returns how many tokens each text has, int64."""
+    split = tokens.reading.split
+    reading = replace(tokens.reading, split=replace(split, most=0))
+    b, kind = ctx.build, ir.DType.I64
+    op = ir.TokenCounts(reading, ir.Rest(), 1, binary=False)
+    bins = ir.constant(np.zeros(1, np.int32))
+    found = b.reshape(b.emit(op, [tokens.texts, bins], dtype=kind), tokens.texts.shape)
+    if not split.most:
+        return found
+    return b.binary(ir.BinaryKind.MIN, found, b.scalar(split.most, kind))

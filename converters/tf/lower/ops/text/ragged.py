@@ -18,8 +18,9 @@ from converters.tf.ir.expressions import unknown
 from converters.tf.ir.symbolic import Symbol
 from converters.tf.lower.graph import Context, Result, Tensor, Unsupported
 from converters.tf.lower.ops.math.elementwise import simplified
-from converters.tf.lower.ops.text import classes
+from converters.tf.lower.ops.text import classes, written
 from converters.tf.lower.tensors import Classes, Partition, Tokens, Unknown
+from converters.tf.lower.trace import TYPED
 
 _LONGEST = "the longest of texts that no input gives decides how many tokens there are"
 
@@ -42,19 +43,21 @@ def _texts(ctx: Context) -> Tokens:
 
 
 def _apart(tokens: Tokens, split: ir.Split) -> Tokens:
-    if split.at == "space":
+    if split.at == "space" and not split.most:
         return replace(tokens, reading=tokens.reading.at_spaces(), flat=True)
     return replace(tokens, reading=replace(tokens.reading, split=split), flat=True)
 
 
 def _split(ctx: Context) -> Result:
-    if ctx.attr("maxsplit", -1) != -1:
-        raise Unsupported("a text that is taken apart at some places only")
+    most = max(0, int(ctx.attr("maxsplit", -1)))
     (separator,) = classes.utf8(ctx.array(1).ravel())
     if len(separator) > 1 or separator > b"\x7f":
         raise Unsupported(f"the separator {separator!r}; it may be white space, or one of ASCII")
     split = ir.Split("byte", separator[0]) if separator else ir.Split("space")
-    tokens = _apart(_texts(ctx), split)
+    if most and not separator:
+        # TensorFlow gives an empty token after the last one.
+        raise Unsupported("texts that are taken apart at some white space only")
+    tokens = _apart(_texts(ctx), replace(split, most=most and most + 1))
     return Partition(tokens, "index"), tokens, Partition(tokens, "shape")
 
 
@@ -257,17 +260,16 @@ def _same(a: object, b: object) -> bool:
 def _dense(ctx: Context) -> Result | None:
     """Gives each text a row of numbers."""
     _, numbers, _, *partitions = ctx.args
-    if isinstance(numbers, Tokens):
-        raise Unsupported("tokens that stay text; look them up, or hash them")
-    if not isinstance(numbers, Classes):
+    if not isinstance(numbers, Classes | Tokens):
         return None
+    tokens = numbers if isinstance(numbers, Tokens) else numbers.tokens
     kinds = tuple(ctx.attr("row_partition_types", ()))
     if kinds == ("FIRST_DIM_SIZE", "VALUE_ROWIDS"):
-        _check(numbers.tokens, partitions[1], "rows")
-        if not _same(partitions[0], _row_count(numbers.tokens)):
+        _check(tokens, partitions[1], "rows")
+        if not _same(partitions[0], _row_count(tokens)):
             raise Unsupported("tokens that are put into other texts")
     elif kinds == ("ROW_SPLITS",):
-        _check(numbers.tokens, partitions[0], "splits")
+        _check(tokens, partitions[0], "splits")
     else:
         raise Unsupported(f"tokens whose texts are said by {', '.join(kinds)}")
     sizes = ctx.ints(0)
@@ -275,8 +277,23 @@ def _dense(ctx: Context) -> Result | None:
         sizes = [-1, -1]
     if len(sizes) != 2 or sizes[0] != -1 or sizes[1] == 0:
         raise Unsupported(f"tokens in the shape {sizes}")
-    row = sizes[1] if sizes[1] > 0 else _longest(ctx, numbers.tokens)
+    row = sizes[1] if sizes[1] > 0 else _longest(ctx, tokens)
+    if isinstance(numbers, Tokens):
+        if classes.utf8(np.ravel(ctx.array(2))) != [b""]:
+            raise Unsupported("tokens that are followed by other text than none")
+        return written.split(ctx, numbers, row)
     return classes.rows(ctx, numbers, row, ctx.array(2))
+
+
+def typed_split(ctx: Context) -> Result | None:
+    """Returns the tokens that an op of a file format gives; nothing for other ops."""
+    op, tokens = ctx.attr(TYPED), tokens_of(ctx.args[0])
+    if not isinstance(op, ir.SplitText):
+        return None
+    if tokens is None or tokens.flat or tokens.reading != ir.Reading():
+        raise Unsupported("texts that are taken apart and that no input gives as they are")
+    tokens = Tokens(tokens.texts, op.reading, flat=True)
+    return written.split(ctx, tokens, _longest(ctx, tokens))
 
 
 def _longest(ctx: Context, tokens: Tokens) -> int:

@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from converters.tf import ir
+from converters.tf.ir.expressions import is_open
 from converters.tf.ir.operands import Operands
+from converters.tf.ir.sizes import elements, is_fixed
 from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
 from converters.tf.lower.ops.text import classes
-from converters.tf.lower.tensors import Spelled, Tokens
+from converters.tf.lower.tensors import Spelled, Tokens, Written
 from converters.tf.lower.trace import TYPED, Variable
 
 # Ops whose results have no other words than their operands.
@@ -48,16 +50,57 @@ def is_known(arg: Tensor) -> bool:
     return known and arg.data.dtype.kind in "OSU"  # type: ignore[union-attr]
 
 
-def _spelled(arg: Tensor) -> Spelled:
+def is_number(size: ir.Dim) -> bool:
+    """Returns whether a dimension is a number that is known."""
+    return isinstance(size, int) and not is_open(size)
+
+
+def size_of(text: ir.Value) -> int:
+    """Returns how many texts an example has.
+
+    Raises:
+        Unsupported: That is not known, or there are none.
+    """
+    size = elements(text.shape)
+    if is_open(size) or size == 0:
+        raise Unsupported(f"texts of the shape {ir.shape_text(text.shape)} that are moved")
+    return size
+
+
+def places_of(ctx: Context, text: ir.Value) -> Spelled:
+    """Returns the texts of an input as places of them."""
+    shape = text.shape
+    first = next((d for d in shape if d != 1), 1)
+    if not is_fixed(shape) and first != ir.Batch():
+        raise Unsupported("texts whose examples are not one after the other")
+    numbers = np.arange(size_of(text), dtype=np.int32).reshape(ir.shape_at(shape, 1))
+    places = ir.constant(numbers)
+    return Spelled(
+        places if is_fixed(shape) else ctx.build.broadcast_to(places, shape), (), (text,)
+    )
+
+
+def _spelled(ctx: Context, arg: Tensor) -> Spelled:
     """Returns text as places in a list.
 
     Raises:
-        Unsupported: An input of the model gives it.
+        Unsupported: A call writes it, or changes it.
     """
     if isinstance(arg, Spelled):
         return arg
-    if not is_known(arg):
-        raise Unsupported("text of an input among words that the model knows")
+    if isinstance(arg, Written):
+        raise Unsupported("text that is moved after it was joined or taken apart")
+    if isinstance(arg, Tokens):
+        if arg.flat or arg.reading != ir.Reading() or arg.texts.dtype is not ir.DType.STR:
+            raise Unsupported("text that is moved after it was standardized")
+        return places_of(ctx, arg.texts)
+    if isinstance(arg, ir.Value) and arg.data is None:
+        return places_of(ctx, arg)
+    return known(arg)
+
+
+def known(arg: Tensor) -> Spelled:
+    """Returns a constant as places of its words."""
     assert isinstance(arg, ir.Value | Variable) and arg.data is not None
     words, places = listed(arg.data)
     return Spelled(ir.constant(places), words)
@@ -86,42 +129,53 @@ def chosen(ctx: Context, plain: Handler, others: Callable[[Tensor], Tensor]) -> 
         plain: What lowers it for numbers.
         others: Returns an operand that is not text as a tensor.
     """
-    texts = {i: _spelled(arg) for i, arg in enumerate(ctx.args) if _is_text(arg)}
+    texts = {i: _spelled(ctx, arg) for i, arg in enumerate(ctx.args) if _is_text(arg)}
     words = tuple(dict.fromkeys(word for text in texts.values() for word in text.words))
+    given = tuple(dict.fromkeys(value for text in texts.values() for value in text.texts))
+    if given and ctx.node.op in COMPARED:
+        raise Unsupported("text of an input among words that the model compares")
     args = tuple(
-        _placed(ctx, texts[i], words) if i in texts else others(arg)
+        _placed(ctx, texts[i], words, given) if i in texts else others(arg)
         for i, arg in enumerate(ctx.args)
     )
     result = plain(replace(ctx, args=args))
     if ctx.node.op in COMPARED:
         return result
     if isinstance(result, tuple):
-        return tuple(_named(part, words) for part in result)
-    return _named(result, words)
+        return tuple(_named(part, words, given) for part in result)
+    return _named(result, words, given)
 
 
 def _is_text(arg: Tensor) -> bool:
     given = isinstance(arg, ir.Value) and arg.dtype is ir.DType.STR
-    return given or isinstance(arg, Spelled | Tokens) or is_known(arg)
+    return given or isinstance(arg, Spelled | Tokens | Written) or is_known(arg)
 
 
-def _placed(ctx: Context, text: Spelled, words: Sequence[bytes]) -> ir.Value:
+def _placed(
+    ctx: Context, text: Spelled, words: Sequence[bytes], given: Sequence[ir.Value]
+) -> ir.Value:
     """Returns the places of a text in a longer list."""
-    if words[: len(text.words)] == text.words:
+    same = text.words == words if text.texts else words[: len(text.words)] == text.words
+    if same and given[: len(text.texts)] == text.texts:
         return text.places
     of = {word: place for place, word in enumerate(words)}
-    table = np.asarray([of[word] for word in text.words], np.int32)
+    numbers = [of[word] for word in text.words]
+    ends = np.cumsum([len(words), *map(size_of, given)])
+    for value in text.texts:
+        at = given.index(value)
+        numbers += range(ends[at], ends[at + 1])
+    table = np.asarray(numbers, np.int32)
     if text.places.data is not None:
         return ir.constant(table[text.places.data])
     return ctx.build.gather(ir.constant(table), text.places, 0)
 
 
-def _named(places: Tensor, words: tuple[bytes, ...]) -> Tensor:
+def _named(places: Tensor, words: tuple[bytes, ...], texts: tuple[ir.Value, ...] = ()) -> Tensor:
     if not isinstance(places, ir.Value):
         raise Unsupported("text whose places are not known")
-    if places.data is not None:
+    if places.data is not None and not texts:
         return ir.constant(np.array(words, object)[places.data])
-    return Spelled(places, words)
+    return Spelled(places, words, texts)
 
 
 def read(ctx: Context) -> Result | None:
@@ -129,6 +183,8 @@ def read(ctx: Context) -> Result | None:
     text, op = ctx.args[0], ctx.attr(TYPED)
     if not isinstance(text, Spelled) or not isinstance(op, ir.TokenValues | ir.TokenCounts):
         return None
+    if text.texts:
+        raise Unsupported("text that is moved before it is looked up")
     known = [ctx.array(index) for index in range(1, len(ctx.args))]
     words = np.array(text.words, object)
     (shape,) = op.shapes([words.shape, *(array.shape for array in known)])

@@ -6,14 +6,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from converters.tf import ir
-from converters.tf.ir import Ends, Letters
+from converters.tf.ir import Case, Ends, Letters
 from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
-from converters.tf.lower.ops.text import classes, crossed, spelled
+from converters.tf.lower.ops.text import classes, crossed, spelled, written
 from converters.tf.lower.ops.text.automata import automaton
 from converters.tf.lower.ops.text.patterns import change_of
-from converters.tf.lower.ops.text.ragged import RAGGED, tokens_of
-from converters.tf.lower.tensors import Classes, Crossed, Partition, Spelled, Tokens, Unknown
-from converters.tf.lower.trace import TYPED_NODE, Variable
+from converters.tf.lower.ops.text.ragged import RAGGED, tokens_of, typed_split
+from converters.tf.lower.tensors import (
+    Classes,
+    Crossed,
+    Partition,
+    Spelled,
+    Tokens,
+    Unknown,
+    Written,
+)
+from converters.tf.lower.trace import TYPED_NODE, WRITE, Variable
 
 # What gives tensors on, and what moves the elements of one without a change.
 _GIVEN_ON = frozenset(
@@ -41,13 +49,20 @@ def _text(ctx: Context, index: int) -> bytes:
     return found[0]
 
 
-def _changed(*changes: ir.Change) -> Handler:
+def _letters(letters: Letters) -> Handler:
     def change(ctx: Context) -> Result:
-        if ctx.attr("encoding", ""):
-            raise Unsupported("letters of Unicode in another case; those of ASCII are, by default")
-        return _with(_tokens(ctx), *changes)
+        unicode = bool(ctx.attr("encoding", ""))
+        if not unicode and tokens_of(ctx.args[0]) is not None:
+            return _with(_tokens(ctx), letters)
+        return written.altered(ctx, ctx.args[0], Case(str(letters)) if unicode else letters)
 
     return change
+
+
+def _stripped(ctx: Context) -> Result:
+    if isinstance(ctx.args[0], Written | Spelled):
+        return written.altered(ctx, ctx.args[0], Ends.SPACES)
+    return _with(_tokens(ctx), Ends.SPACES)
 
 
 def _with(tokens: Tokens, *changes: ir.Change) -> Tokens:
@@ -64,7 +79,10 @@ def _replaced(ctx: Context) -> Result:
         pattern, rewrite = ctx.attr("pattern", ""), ctx.attr("rewrite", "")
     if not ctx.attr("replace_global", True):
         raise Unsupported("a regular expression whose first match alone is replaced")
-    return _with(_tokens(ctx), change_of(pattern, rewrite))
+    change = change_of(pattern, rewrite)
+    if isinstance(ctx.args[0], Written | Spelled):
+        return written.altered(ctx, ctx.args[0], change)
+    return _with(_tokens(ctx), change)
 
 
 def _found(ctx: Context) -> Result:
@@ -90,6 +108,18 @@ def _matched(ctx: Context) -> Result:
     op = ir.TextMatch(tokens.reading.changes, found.start, found.matching)
     table = [ir.constant(found.classes), ir.constant(found.next)]
     return ctx.build.emit(op, [tokens.texts, *table], dtype=ir.DType.BOOL)
+
+
+def _output(ctx: Context) -> Result:
+    """Returns an output of text, or how many tokens texts have."""
+    if isinstance(ctx.args[0], Partition):
+        return _plain(ctx, ctx.args[0])
+    return written.whole(ctx)
+
+
+def _typed(ctx: Context) -> Result | None:
+    """Returns what an op of a file format reads; nothing for one of the input's texts."""
+    return spelled.read(ctx) or typed_split(ctx)
 
 
 def _digits(ctx: Context) -> Result:
@@ -123,6 +153,8 @@ def _equal(ctx: Context) -> Result | None:
 _OWN: Mapping[str, Callable[[Context], Result | None]] = {
     **RAGGED,
     **crossed.OPS,
+    **written.OPS,
+    WRITE: _output,
     "AsString": _digits,
     "Equal": _equal,
     "LookupTableFindV2": _found,
@@ -131,12 +163,12 @@ _OWN: Mapping[str, Callable[[Context], Result | None]] = {
     "RegexReplace": _replaced,
     "StaticRegexFullMatch": _matched,
     "StaticRegexReplace": _replaced,
-    "StringLower": _changed(Letters.LOWER),
-    "StringStrip": _changed(Ends.SPACES),
+    "StringLower": _letters(Letters.LOWER),
+    "StringStrip": _stripped,
     "StringToHashBucketFast": _hashed,
     "StringToHashBucketStrong": _hashed,
-    "StringUpper": _changed(Letters.UPPER),
-    TYPED_NODE: spelled.read,
+    "StringUpper": _letters(Letters.UPPER),
+    TYPED_NODE: _typed,
 }
 
 
@@ -149,8 +181,14 @@ def with_texts(handlers: Mapping[str, Handler]) -> dict[str, Handler]:
 def _is_text(arg: Tensor) -> bool:
     if isinstance(arg, ir.Value):
         return arg.dtype is ir.DType.STR
-    kinds = Tokens | Classes | Spelled | Partition | Crossed | Unknown
+    kinds = Tokens | Classes | Spelled | Written | Partition | Crossed | Unknown
     return isinstance(arg, kinds) or spelled.is_known(arg)
+
+
+def _is_given(arg: Tensor) -> bool:
+    """Returns whether an operand is text of an input."""
+    tokens = tokens_of(arg)
+    return tokens is not None and not tokens.flat
 
 
 def _taking(op: str, plain: Handler | None) -> Handler:
@@ -179,9 +217,28 @@ def _taking(op: str, plain: Handler | None) -> Handler:
             raise Unsupported(f"there is no kernel for the op {op} of these tensors")
         if op in _MOVED and isinstance(ctx.args[0], Tokens | Classes):
             return _moved(ctx, plain)
+        if op in _MOVED and isinstance(ctx.args[0], Written):
+            return written.moved(ctx, plain)
+        if op in spelled.MOVED and any(map(_is_given, ctx.args)):
+            return _chosen(ctx, plain)
         return plain(replace(ctx, args=tuple(_plain(ctx, arg) for arg in ctx.args)))
 
     return handler
+
+
+def _chosen(ctx: Context, plain: Handler) -> Result:
+    """Returns texts of inputs in another shape, or as places of them."""
+    nodes = ctx.build.nodes
+    before = len(nodes)
+    try:
+        found = plain(replace(ctx, args=tuple(_plain(ctx, arg) for arg in ctx.args)))
+    except Unsupported:
+        found = None
+    made = [node.op for node in nodes[before:] if node.outputs[0].dtype is ir.DType.STR]
+    if found is not None and all(isinstance(op, ir.Reshape) for op in made):
+        return found
+    del nodes[before:]
+    return spelled.chosen(ctx, plain, lambda arg: _plain(ctx, arg))
 
 
 def _given_on(ctx: Context, arg: Tensor) -> Tensor:
@@ -220,8 +277,12 @@ def _plain(ctx: Context, arg: Tensor) -> Tensor:
         if arg.reading != ir.Reading() or arg.texts.dtype is not ir.DType.STR:
             raise Unsupported("text that is standardized, where a number is expected")
         return arg.texts
+    if isinstance(arg, Written):
+        raise Unsupported("text that a call writes, which only an output may be")
     if isinstance(arg, Crossed):
         raise Unsupported("crossed features that are sparse")
+    if isinstance(arg, Partition) and arg.form == "lengths" and not ctx.low.turns:
+        return classes.lengths(ctx, arg.tokens)
     if isinstance(arg, Partition | Unknown):
         raise Unsupported("how many tokens the texts of a call have")
     if isinstance(arg, Spelled):
