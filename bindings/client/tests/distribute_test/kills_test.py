@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import select
 import subprocess
 import time
 
@@ -26,7 +27,7 @@ EPOCHS = "3"
 STEPS = 13
 # Seconds that workers wait for each other at the start.
 REGISTER = 20
-# Seconds of a start in which a worker is killed.
+# Seconds of a start in which a worker is killed, if it makes no step before.
 START = 3.0
 # Seconds from the death to the last error: the wait at the start, or the silence of a worker for
 # 10 s. The rest is for a busy machine.
@@ -45,14 +46,16 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def kill(victim: subprocess.Popen[str], step: int, delay: float) -> None:
-    """Kills a worker so many seconds after a step; after its start for step 0."""
+    """Kills a worker so many seconds after a step; after its start, or at its first step, for 0."""
     assert victim.stdout is not None
+    if not step:
+        select.select([victim.stdout], [], [], delay)
     while step:
         line = victim.stdout.readline()
         assert line, "the worker ended before"
         if line.startswith(f"step {step} "):
+            time.sleep(delay)
             break
-    time.sleep(delay)
     victim.kill()
     victim.wait()
 
