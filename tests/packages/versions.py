@@ -52,7 +52,8 @@ Written by `tools/bazel run //tests/packages:versions -- --write docs/versions.m
 {rows}
 
 The last number is how many tests of the client passed, all of them compiled once, for TensorFlow
-2.21: {programs}. Ops that a version lacks are errors of their calls.
+2.21: {programs}. Ops and types that a version
+lacks are errors of their calls.
 """
 
 

@@ -20,6 +20,7 @@ use crate::base::op::OpDesc;
 use crate::call::lengths::Lengths;
 use crate::call::operand::{IntoOperand, IntoOperands, Operand, Operands, Value};
 use crate::call::results::{Prepared, Results};
+use crate::call::slot::Slots;
 use crate::tensor::Tensor;
 use tfp_wire::DataType;
 
@@ -78,6 +79,8 @@ pub struct Call<'a, V> {
     desc: &'static OpDesc,
     operands: Operands<'a, V>,
     lengths: Lengths,
+    // What the operands determined when the call was last prepared.
+    slots: Slots,
 }
 
 impl<'a, V: Value> Call<'a, V> {
@@ -89,6 +92,7 @@ impl<'a, V: Value> Call<'a, V> {
             desc,
             operands: Operands::new(),
             lengths: Lengths::new(),
+            slots: Slots::new(),
         }
     }
 
@@ -145,8 +149,8 @@ impl<'a, V: Value> Call<'a, V> {
     where
         C: Context<Value = V> + ?Sized,
     {
-        let slots = infer::infer(self.desc, &self.operands, &self.lengths)?;
-        check::check_attrs(self.desc, &slots, attrs)?;
+        infer::infer(self.desc, &self.operands, &self.lengths, &mut self.slots)?;
+        check::check_attrs(self.desc, &self.slots, attrs)?;
         if self
             .operands
             .iter()
@@ -156,16 +160,16 @@ impl<'a, V: Value> Call<'a, V> {
                 self.desc,
                 &mut self.operands,
                 &self.lengths,
-                &slots,
+                &self.slots,
                 |tensor| context.constant(tensor),
             )?;
         }
-        let outputs = infer::output_lengths(self.desc, &slots, attrs)?;
+        let outputs = infer::output_lengths(self.desc, &self.slots, attrs)?;
         Ok(Prepared {
             desc: self.desc,
             operands: &self.operands,
             lengths: &self.lengths,
-            slots,
+            slots: &self.slots,
             outputs,
         })
     }

@@ -12,6 +12,8 @@ use super::config::TfConfig;
 pub(super) const PROBE: Duration = Duration::from_secs(2);
 /// How long TensorFlow may be late with its own error, which tells more.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long the system may take to close the port of a process that was killed, after its connections.
+const CLOSING: Duration = Duration::from_secs(1);
 /// How long between two looks whether a task is there.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -107,6 +109,10 @@ pub(super) fn meet(context: &EagerContext, server_def: Vec<u8>, late: Instant) -
 #[cold]
 pub(super) fn not_met(config: &TfConfig, training: &[Task<'_>], error: &Error) -> Error {
     let peers = peers(config);
+    if error.code() == Code::Unavailable {
+        // Somebody has died a moment ago, and may seem to listen.
+        std::thread::sleep(CLOSING);
+    }
     let silent = ask_all(&peers, listens);
     let worker = if silent.is_empty() {
         config.described()
@@ -121,4 +127,29 @@ pub(super) fn not_met(config: &TfConfig, training: &[Task<'_>], error: &Error) -
             training.len()
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_task_that_is_dying_is_named() {
+        let dying = TcpListener::bind("127.0.0.1:0").unwrap();
+        let text = format!(
+            r#"{{"cluster": {{"worker": ["{}", "127.0.0.1:1"]}}, "task": {{"type": "worker", "index": 1}}}}"#,
+            dying.local_addr().unwrap()
+        );
+        let config = TfConfig::parse(&text).unwrap().unwrap();
+        let closed = std::thread::spawn(move || {
+            std::thread::sleep(CLOSING / 4);
+            drop(dying);
+        });
+        let error = Error::status(Code::Unavailable, "Connection reset by peer");
+        let error = not_met(&config, &config.cluster().training(), &error).to_string();
+        closed.join().unwrap();
+        assert!(error.contains("/job:worker/task:0 at"), "{error}");
+    }
 }

@@ -64,6 +64,9 @@ pub(crate) struct Names {
     next: QuickMap<Box<[u8]>, Cell<u32>>,
     scopes: QuickMap<Box<str>, u32>,
     has_others: bool,
+    // Whether a name that was asked for ends in `_` and a number: only then may one with a number be
+    // taken that was not made here.
+    has_numbered: bool,
 }
 
 impl Names {
@@ -86,7 +89,7 @@ impl Names {
     #[inline]
     pub(crate) fn unique(&mut self, name: &mut NameBuf, in_graph: impl Fn(&[u8]) -> bool) {
         let is_taken = |name: &[u8]| match name {
-            [name @ .., _] if !self.has_others => self.next.contains_key(name),
+            [name @ .., _] if !self.has_others => self.has_numbered && self.next.contains_key(name),
             _ => in_graph(name),
         };
         let base = name.len();
@@ -98,6 +101,7 @@ impl Names {
                 self.was_numbered(&name[..base])
             };
             self.next.insert(name[..base].into(), Cell::new(1));
+            self.has_numbered |= split_number(&name[..base]).is_some();
             if taken {
                 name.truncate(base);
                 self.unique(name, in_graph);
@@ -118,15 +122,10 @@ impl Names {
 
     /// Whether a name is another one with a number that was given to it.
     fn was_numbered(&self, name: &[u8]) -> bool {
-        let Some(at) = name.iter().rposition(|&byte| byte == b'_') else {
+        let Some((base, number)) = split_number(name) else {
             return false;
         };
-        let (base, digits) = (&name[..at], &name[at + 1..]);
-        let number = match digits {
-            [b'1'..=b'9', ..] => std::str::from_utf8(digits).unwrap_or("").parse::<u32>(),
-            _ => return false,
-        };
-        matches!((number, self.next.get(base)), (Ok(number), Some(next)) if number < next.get())
+        self.next.get(base).is_some_and(|next| number < next.get())
     }
 
     /// Makes the name of a scope unique among scopes.
@@ -139,6 +138,17 @@ impl Names {
         let candidate = format!("{name}_{}", *count - 1);
         self.unique_scope(&candidate)
     }
+}
+
+/// Splits a name that ends in `_` and a number as they are made here.
+fn split_number(name: &[u8]) -> Option<(&[u8], u32)> {
+    let at = name.iter().rposition(|&byte| byte == b'_')?;
+    let (base, digits) = (&name[..at], &name[at + 1..]);
+    let number = match digits {
+        [b'1'..=b'9', ..] => std::str::from_utf8(digits).ok()?.parse().ok()?,
+        _ => return None,
+    };
+    Some((base, number))
 }
 
 /// Appends a number in decimal digits.

@@ -53,12 +53,13 @@ fn ranges<'d>(
         })
 }
 
-/// Determines the attributes that operands determine.
+/// Determines the attributes that operands determine. `all` loses what it had; it is too long to be moved.
 pub(crate) fn infer<V: Value>(
     desc: &'static OpDesc,
     operands: &[Operand<'_, V>],
     lengths: &[u32],
-) -> Result<Slots> {
+    all: &mut Slots,
+) -> Result<()> {
     if lengths.len() != desc.inputs.len() {
         return Err(Error::argument(format!(
             "{} takes {} inputs, {} are given",
@@ -67,8 +68,9 @@ pub(crate) fn infer<V: Value>(
             lengths.len()
         )));
     }
-    let mut all: Slots = desc.attrs.iter().map(|_| Slot::Unset).collect();
-    let slots = &mut *all;
+    all.truncate(0);
+    all.extend(desc.attrs.iter().map(|_| Slot::Unset));
+    let slots = &mut **all;
     let mut literals = false;
     let mut rest = operands;
     for (input, &length) in desc.inputs.iter().zip(lengths) {
@@ -113,7 +115,7 @@ pub(crate) fn infer<V: Value>(
     if literals {
         weak_types(desc, operands, lengths, slots)?;
     }
-    Ok(all)
+    Ok(())
 }
 
 /// Takes the type of a value or tensor for the attribute that names it, or checks it.

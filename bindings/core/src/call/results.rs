@@ -12,7 +12,7 @@ pub struct Prepared<'c, V> {
     pub(super) desc: &'static OpDesc,
     pub(super) operands: &'c [Operand<'c, V>],
     pub(super) lengths: &'c [u32],
-    pub(super) slots: Slots,
+    pub(super) slots: &'c Slots,
     pub(super) outputs: Lengths,
 }
 
@@ -40,7 +40,7 @@ impl<'c, V: Value> Prepared<'c, V> {
     /// Returns the attributes that the operands determine.
     #[must_use]
     pub fn inferred(&self) -> &Slots {
-        &self.slots
+        self.slots
     }
 
     /// Returns how many values the op will have.

@@ -204,33 +204,22 @@ impl Scope {
             )));
         }
         let mut names = graph.lock();
-        graph
-            .fence
-            .call(|| names.unique(&mut name, |name| graph.has(name)))?;
-        // SAFETY: the graph is alive; both names are C strings. The description is used by this
-        // thread alone until it is finished below, whatever happens in between.
-        let description = graph.fence.call(|| unsafe {
-            let name = name.as_ptr().cast();
-            api.c_api
-                .TF_NewOperation(graph.as_ptr(), desc.name.as_ptr(), name)
+        // SAFETY: the graph is alive; both names are C strings. The description is used by this thread
+        // alone until it is finished. Then it is whole, or made invalid.
+        let (described, operation) = graph.fence.call(|| unsafe {
+            names.unique(&mut name, |name| graph.has(name));
+            let (c, name) = (&api.c_api, name.as_ptr().cast());
+            let description = c.TF_NewOperation(graph.as_ptr(), desc.name.as_ptr(), name);
+            let described = self.describe(description, call, attrs, desc, &status);
+            if described.is_err() {
+                // An attribute that no op has makes the next function refuse the operation.
+                c.TF_SetAttrInt(description, c"tfp.abandoned".as_ptr(), 1);
+            }
+            (
+                described,
+                c.TF_FinishOperation(description, status.as_ptr()),
+            )
         })?;
-        // SAFETY: the description is new.
-        let described = graph
-            .fence
-            .call(|| unsafe { self.describe(description, call, attrs, desc, &status) });
-        let described = described?;
-        if described.is_err() {
-            // An attribute that no op has makes the next function refuse the operation.
-            // SAFETY: the description is being made by this thread.
-            graph.fence.call(|| unsafe {
-                api.c_api
-                    .TF_SetAttrInt(description, c"tfp.abandoned".as_ptr(), 1)
-            })?;
-        }
-        // SAFETY: the description is whole, or made invalid; this call ends its life.
-        let operation = graph
-            .fence
-            .call(|| unsafe { api.c_api.TF_FinishOperation(description, status.as_ptr()) })?;
         drop(names);
         described?;
         status.check()?;

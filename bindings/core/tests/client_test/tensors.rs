@@ -17,6 +17,21 @@ fn round_trip<T: Element + std::fmt::Debug>(elements: &[T]) -> Result<()> {
     Ok(())
 }
 
+/// As [`round_trip`], for types that came after TensorFlow 2.18: a version that lacks one says so.
+fn round_trip_of_later<T: Element + std::fmt::Debug>(elements: &[T]) -> Result<()> {
+    let lacks = |error: &Error| {
+        error.code() == Code::InvalidArgument && error.to_string().contains("invalid DataType")
+    };
+    let found = version()?;
+    let is_before = ["2.18.", "2.19.", "2.20."]
+        .iter()
+        .any(|version| found.starts_with(version));
+    match round_trip(elements) {
+        Err(error) if is_before && lacks(&error) => Ok(()),
+        done => done,
+    }
+}
+
 #[test]
 fn every_element_type_goes_through_tensorflow() -> Result<()> {
     round_trip(&[1.5_f32, -0.0, f32::INFINITY])?;
@@ -36,14 +51,14 @@ fn every_element_type_goes_through_tensorflow() -> Result<()> {
     round_trip(&[Complex::new(1.0_f64, -2.0)])?;
     round_trip(&[Float8E5M2(0x3c)])?;
     round_trip(&[Float8E4M3Fn(0x38)])?;
-    round_trip(&[Float8E4M3FnUz(0x38)])?;
-    round_trip(&[Float8E4M3B11FnUz(0x38)])?;
-    round_trip(&[Float8E5M2FnUz(0x3c)])?;
-    round_trip(&[Float4E2M1Fn(0x3)])?;
+    round_trip_of_later(&[Float8E4M3FnUz(0x38)])?;
+    round_trip_of_later(&[Float8E4M3B11FnUz(0x38)])?;
+    round_trip_of_later(&[Float8E5M2FnUz(0x3c)])?;
+    round_trip_of_later(&[Float4E2M1Fn(0x3)])?;
     round_trip(&[Int4(7), Int4(0)])?;
     round_trip(&[UInt4(15)])?;
-    round_trip(&[Int2(1)])?;
-    round_trip(&[UInt2(3)])?;
+    round_trip_of_later(&[Int2(1)])?;
+    round_trip_of_later(&[UInt2(3)])?;
     round_trip(&[QInt8(-5)])?;
     round_trip(&[QUInt8(5)])?;
     round_trip(&[QInt16(-5)])?;
