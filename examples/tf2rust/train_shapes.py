@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from absl import app, flags
+
+from examples.tf2rust.scenes import Array, Picture, Random, background, photographed, places
 
 _OUT = flags.DEFINE_string("out", None, "folder to write", required=True)
 _EPOCHS = flags.DEFINE_integer("epochs", 8, "times to go through the pictures")
@@ -23,9 +24,6 @@ _COUNT = flags.DEFINE_integer("count", 6000, "pictures to learn from")
 SIZE = 64
 # As the page names them, in this order.
 KINDS = ("no shape", "a circle", "a triangle", "a square", "a star", "a cross")
-
-Array: TypeAlias = npt.NDArray[np.float64]
-Random: TypeAlias = np.random.Generator
 
 
 def _polygon(sides: int) -> Callable[[Array, Array], Array]:
@@ -63,17 +61,6 @@ _DISTANCES: tuple[Callable[[Array, Array], Array], ...] = (
 )
 
 
-def _background(random: Random, x: Array, y: Array) -> Array:
-    """Returns a soft mixture of a few colours with edges at random places, as a room has them."""
-    image = np.broadcast_to(random.uniform(0, 1, 3), (*x.shape, 3)).copy()
-    for _ in range(random.integers(0, 5)):
-        angle, at = random.uniform(0, 2 * np.pi), random.uniform(-0.9, 0.9)
-        width = 10 ** random.uniform(-2, 0)
-        side = np.clip((x * np.cos(angle) + y * np.sin(angle) - at) / width + 0.5, 0, 1)[..., None]
-        image += side * (random.uniform(0, 1, 3) - image) * random.uniform(0.2, 1)
-    return image
-
-
 def _shape(random: Random, image: Array, kind: int, x: Array, y: Array) -> Array:
     """Draws a shape whose colour differs from what is behind it."""
     angle, size = random.uniform(0, 2 * np.pi), random.uniform(0.35, 0.75)
@@ -94,20 +81,16 @@ def _shape(random: Random, image: Array, kind: int, x: Array, y: Array) -> Array
     return np.asarray(image + inside * (colour - image))
 
 
-def picture(random: Random, kind: int, size: int = SIZE) -> npt.NDArray[np.float32]:
+def picture(random: Random, kind: int, size: int = SIZE) -> Picture:
     """Returns a picture of a kind, `[size, size, 3]`, with the light and the noise of a camera."""
-    y, x = np.meshgrid(*[np.linspace(-1, 1, size)] * 2, indexing="ij")
-    image = _background(random, x, y)
+    x, y = places(size)
+    image = background(random, x, y)
     if kind:
         image = _shape(random, image, kind, x, y)
-    angle = random.uniform(0, 2 * np.pi)
-    light = 1 + random.uniform(0, 0.35) * (x * np.cos(angle) + y * np.sin(angle))
-    image = image * light[..., None] * random.uniform(0.6, 1.1)
-    image += random.normal(size=image.shape) * random.uniform(0, 0.04)
-    return np.asarray(np.clip(image, 0, 1), np.float32)
+    return photographed(random, image, x, y)
 
 
-def _pictures(random: Random, count: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+def _pictures(random: Random, count: int) -> tuple[Picture, npt.NDArray[np.int64]]:
     kinds = np.arange(count) % len(KINDS)
     return np.stack([picture(random, int(kind)) for kind in kinds]), kinds
 

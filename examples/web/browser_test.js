@@ -3,10 +3,11 @@
 import { Mnist, ModelError } from "./mnist/index.js";
 import { Shapes } from "./shapes/index.js";
 import { Sounds } from "./sounds/index.js";
+import { Things } from "./things/index.js";
 import { Words } from "./words/index.js";
 
 const features = await (await fetch("/features.json")).json();
-const { images, digits, samples, kinds, spoken, words, pictures, shapes, tolerance, dark } = features;
+const { images, digits, samples, kinds, spoken, words, pictures, shapes, drawings, things, tolerance, dark } = features;
 const image = Float32Array.from(images);
 const failures = [];
 let checks = 0;
@@ -21,10 +22,10 @@ async function stage(what) {
   await fetch("/stage", { method: "POST", body: JSON.stringify(what) });
 }
 
-function compare(what, found, expected = digits) {
+function compare(what, found, expected = digits, most = tolerance) {
   check(found.length === expected.length, `${what}: ${found.length} elements`);
   const worst = Math.max(...expected.map((value, i) => Math.abs(value - found[i])));
-  check(worst <= tolerance, `${what}: differs by ${worst}`);
+  check(worst <= most, `${what}: differs by ${worst}`);
 }
 
 async function refused(code, run) {
@@ -40,6 +41,8 @@ const later = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, m
 
 // Less than the test allows a stage, so that what did not come is named.
 const LIMIT = 120_000;
+// Of each thing that the page of drawings draws, and how many of all may be taken for another thing.
+const [DRAWINGS, WRONG] = [8, 2];
 
 /** Waits until something is so; on a machine that has other work, that may take minutes. */
 async function until(so, what) {
@@ -71,6 +74,29 @@ function checkLook(page, address) {
     const found = contrast(style(selector).color, backgroundColor);
     check(found >= 4.5, `${address}: the contrast of ${selector} is ${found}`);
   }
+}
+
+/** What gives a page a picture, and what it says of one that can't be read. */
+function giving(page) {
+  const { ClipboardEvent, DataTransfer, DragEvent, Event, File } = page.defaultView;
+  const files = (bytes, name) => {
+    const chosen = new DataTransfer();
+    chosen.items.add(new File([bytes], name));
+    return chosen;
+  };
+  return {
+    opens(bytes, name) {
+      page.getElementById("file").files = files(bytes, name).files;
+      page.getElementById("file").dispatchEvent(new Event("change"));
+    },
+    drops(bytes, name) {
+      page.body.dispatchEvent(new DragEvent("drop", { dataTransfer: files(bytes, name), bubbles: true }));
+    },
+    pastes(bytes, name) {
+      page.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData: files(bytes, name), bubbles: true }));
+    },
+    failed: () => page.getElementById("error").textContent,
+  };
 }
 
 /** Opens a page of the demos and waits until its model is there. */
@@ -156,6 +182,11 @@ try {
   compare("shapes", seeing.predict({ image: Float32Array.from(pictures) }).kind, shapes);
   seeing.dispose();
 
+  const naming = await Things.load();
+  const names = naming.predict({ image: Float32Array.from(drawings) }).kind;
+  compare("things", names, things, features.rounded);
+  naming.dispose();
+
   await stage("the page of digits");
   const digit = await opened("/");
   const shown = Number(digit.getElementById("threads").textContent);
@@ -205,23 +236,43 @@ try {
     const kind = button.textContent.toLowerCase();
     check(seen().includes(`a ${kind} `), `${kind}: ${seen()}`);
   }
-  const { DataTransfer, Event, File } = shape.defaultView;
-  const opens = (bytes, name) => {
-    const chosen = new DataTransfer();
-    chosen.items.add(new File([bytes], name));
-    shape.getElementById("file").files = chosen.files;
-    shape.getElementById("file").dispatchEvent(new Event("change"));
-  };
+  const { opens, drops, pastes, failed } = giving(shape);
   opens("a text", "notes.txt");
-  const failed = () => shape.getElementById("error").textContent;
   await until(() => /notes.txt can't be read/.test(failed()), `a text: ${failed()}`);
   opens(await (await fetch("/triangle.bmp")).arrayBuffer(), "triangle.bmp");
   await until(() => seen().includes("a triangle "), `a file: ${seen()}`);
   check(failed() === "", failed());
-  // The browser's camera is a file of a star.
+  // The browser's camera is a file of a star, and then of a house.
   shape.getElementById("camera").click();
   await until(() => seen().includes("a star "), `the camera: ${seen()}`);
   shape.getElementById("camera").click();
+  const { mediaDevices } = shape.defaultView.navigator;
+  mediaDevices.getUserMedia = async () => { throw new DOMException("Permission denied", "NotAllowedError"); };
+  shape.getElementById("camera").click();
+  await until(() => /was refused. Allow it /.test(failed()), `no camera: ${failed()}`);
+  const square = await (await fetch("/square.bmp")).blob();
+  drops(square, "square.bmp");
+  await until(() => seen().includes("a square "), `a file that was dropped: ${seen()}`);
+  check(failed() === "", failed());
+  pastes(await (await fetch("/triangle.bmp")).blob(), "triangle.bmp");
+  await until(() => seen().includes("a triangle "), `a picture that was pasted: ${seen()}`);
+
+  await stage("the page of drawings");
+  const thing = await opened("/thing.html");
+  const named = () => thing.getElementById("answer").textContent;
+  const wrong = [];
+  for (const button of thing.querySelectorAll("#examples button")) {
+    for (let i = 0; i < DRAWINGS; i++) {
+      button.click();
+      if (!named().includes(` ${button.textContent.toLowerCase()} (`)) wrong.push(`${button.textContent} ${i}: ${named()}`);
+    }
+  }
+  check(wrong.length <= WRONG, wrong.join("; "));
+  giving(thing).opens(await (await fetch("/rocket.bmp")).blob(), "rocket.bmp");
+  await until(() => named().includes("a rocket "), `a file: ${named()}`);
+  thing.getElementById("camera").click();
+  await until(() => named().includes("a house "), `the camera: ${named()}`);
+  thing.getElementById("camera").click();
 } catch (err) {
   failures.push(err.stack);
 }

@@ -35,6 +35,8 @@ _PAGE = '<!doctype html><meta charset="utf-8"><body><script type="module" src="/
 _DARK = "--blink-settings=preferredColorScheme={:d}"
 # Of a module, as a server compresses it, with its weights.
 _MOST_BYTES = 150_000
+# What outputs of weights that are bytes and float16 may differ by from those of Keras.
+_ROUNDED = 2e-3
 # Which sound of `word_features.npz` is a "yes".
 _YES = 2
 # V8 has SIMD in WebAssembly only where it may use SSE4.1.
@@ -71,7 +73,9 @@ class _Handler(serve.Handler):
             "/test.html": (_PAGE.format("browser_test.js").encode(), "text/html"),
             "/old.html": (_PAGE.format("old_browser_test.js").encode(), "text/html"),
             "/features.json": (_features(self.dark), "text/json"),
-            "/triangle.bmp": (_bitmap(_picture(2)), "image/bmp"),
+            "/triangle.bmp": (_bitmap(_shape(2)), "image/bmp"),
+            "/square.bmp": (_bitmap(_shape(3)), "image/bmp"),
+            "/rocket.bmp": (_bitmap(_thing(21)), "image/bmp"),
         }
         if self.path.startswith("/bundled/"):
             self.path = self.path.replace("/bundled/", "/mnist/")
@@ -120,12 +124,13 @@ class _Handler(serve.Handler):
 
 
 def _features(dark: bool) -> bytes:
-    found: dict[str, object] = {"tolerance": 1e-5, "dark": dark}
+    found: dict[str, object] = {"tolerance": 1e-5, "rounded": _ROUNDED, "dark": dark}
     for file, given, name, answer in (
         ("features.npz", "image", "images", "digits"),
         ("sound_features.npz", "samples", "samples", "kinds"),
         ("word_features.npz", "samples", "spoken", "words"),
         ("shape_features.npz", "image", "pictures", "shapes"),
+        ("thing_features.npz", "image", "drawings", "things"),
     ):
         with np.load(_HERE.parent / "tf2rust" / file) as arrays:
             found[name] = arrays[given].ravel().tolist()
@@ -133,11 +138,20 @@ def _features(dark: bool) -> bytes:
     return json.dumps(found).encode()
 
 
-def _picture(kind: int) -> Picture:
+def _shape(kind: int) -> Picture:
     """Returns one of the first pictures of `shape_features.npz`, which has a kind each."""
-    with np.load(_HERE.parent / "tf2rust" / "shape_features.npz") as arrays:
-        pixels = np.rint(arrays["image"][kind] * 255)
-    return np.asarray(pixels.repeat(4, 0).repeat(4, 1), np.uint8)
+    return _enlarged("shape_features.npz", kind)
+
+
+def _thing(kind: int) -> Picture:
+    """Returns a picture of `thing_features.npz`, whose kinds take turns."""
+    return _enlarged("thing_features.npz", kind)
+
+
+def _enlarged(file: str, number: int) -> Picture:
+    with np.load(_HERE.parent / "tf2rust" / file) as arrays:
+        pixels = np.rint(arrays["image"][number] * 255)
+    return np.asarray(pixels.repeat(6, 0).repeat(6, 1), np.uint8)
 
 
 def _bitmap(picture: Picture) -> bytes:
@@ -148,9 +162,14 @@ def _bitmap(picture: Picture) -> bytes:
     return head + struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, 0, 0, 0, 0, 0, 0) + pixels
 
 
-def _write_video(path: Path, picture: Picture) -> None:
-    """Writes a video of one picture that stands still, which the browser takes for a camera."""
-    height, width, _ = picture.shape
+def _write_video(path: Path, *pictures: Picture) -> None:
+    """Writes a video, a second of each picture, which the browser takes for a camera."""
+    height, width, _ = pictures[0].shape
+    frames = b"".join(10 * _frame(picture) for picture in pictures)
+    path.write_bytes(f"YUV4MPEG2 W{width} H{height} F10:1 Ip A1:1 C420jpeg\n".encode() + frames)
+
+
+def _frame(picture: Picture) -> bytes:
     red, green, blue = np.moveaxis(picture.astype(np.float64), -1, 0)
     light = 0.299 * red + 0.587 * green + 0.114 * blue
     planes = [
@@ -158,8 +177,7 @@ def _write_video(path: Path, picture: Picture) -> None:
         (128 + (blue - light) / 1.772 * 224 / 255)[::2, ::2],
         (128 + (red - light) / 1.402 * 224 / 255)[::2, ::2],
     ]
-    frame = b"FRAME\n" + b"".join(np.rint(plane).astype(np.uint8).tobytes() for plane in planes)
-    path.write_bytes(f"YUV4MPEG2 W{width} H{height} F10:1 Ip A1:1 C420jpeg\n".encode() + 10 * frame)
+    return b"FRAME\n" + b"".join(np.rint(plane).astype(np.uint8).tobytes() for plane in planes)
 
 
 def _write_sound(path: Path) -> None:
@@ -237,7 +255,7 @@ def test_page_computes_what_keras_does(isolated: bool, tmp_path: Path) -> None:
     dark = isolated
     _Handler.begin(isolated, dark)
     _write_sound(tmp_path / "sound.wav")
-    _write_video(tmp_path / "star.y4m", _picture(4))
+    _write_video(tmp_path / "camera.y4m", _shape(4), _thing(19))
     found = _run(
         "/test.html",
         tmp_path,
@@ -245,9 +263,9 @@ def test_page_computes_what_keras_does(isolated: bool, tmp_path: Path) -> None:
         "--use-fake-ui-for-media-stream",
         "--use-fake-device-for-media-stream",
         f"--use-file-for-fake-audio-capture={tmp_path / 'sound.wav'}",
-        f"--use-file-for-fake-video-capture={tmp_path / 'star.y4m'}",
+        f"--use-file-for-fake-video-capture={tmp_path / 'camera.y4m'}",
     )
-    assert found == {"failures": [], "isolated": isolated, "checks": 95}
+    assert found == {"failures": [], "isolated": isolated, "checks": 112}
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the flag is of x86-64's V8")

@@ -1,7 +1,7 @@
 // Runs in a browser without SIMD: every page says which browser is needed, and takes no input.
 
 const failures = [];
-for (const address of ["/", "/sound.html", "/word.html", "/shape.html"]) {
+for (const address of ["/", "/sound.html", "/word.html", "/shape.html", "/thing.html"]) {
   await fetch("/stage", { method: "POST", body: JSON.stringify(address) });
   const frame = document.createElement("iframe");
   frame.src = address;

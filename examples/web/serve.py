@@ -19,9 +19,12 @@ _PORT = flags.DEFINE_integer("port", 8000, "port on this machine; 0 for any that
 
 _TYPES = {".js": "text/javascript", ".wasm": "application/wasm"}
 _PAGE = Path(__file__).parent
-_NAMES = ("mnist", "shapes", "sounds", "words")
+_NAMES = ("mnist", "shapes", "sounds", "things", "words")
+_MODELS = _PAGE.parent / "tf2rust"
 # Address of a package -> its folder.
-_PACKAGES = {f"/{name}/": _PAGE.parent / "tf2rust" / f"{name}_web" for name in _NAMES}
+_PACKAGES = {f"/{name}/": _MODELS / f"{name}_web" for name in _NAMES}
+# What the drawings of a page consist of.
+_THINGS = "/things.json"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -36,7 +39,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def translate_path(self, path: str) -> str:
         """Returns the file of an address."""
         package = next((prefix for prefix in _PACKAGES if path.startswith(prefix)), None)
-        self.directory = str(_PACKAGES[package] if package else _PAGE)
+        folder = _MODELS if path == _THINGS else _PAGE
+        self.directory = str(_PACKAGES[package] if package else folder)
         return super().translate_path(path[len(package) - 1 :] if package else path)
 
     def guess_type(self, path: str | os.PathLike[str]) -> str:
