@@ -1,8 +1,8 @@
 //! The graph of layers of a configuration.
 
-mod build;
 mod check;
 mod loaded;
+mod made;
 mod places;
 #[cfg(test)]
 mod tests;
