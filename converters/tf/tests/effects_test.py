@@ -20,7 +20,7 @@ from converters.tf.load.effects import _READERS, _SAVERS
 from converters.tf.load.harmless import HARMLESS
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.ops.registry import HANDLERS
-from converters.tf.lower.trace import OWN_OP, TYPED_NODE
+from converters.tf.lower.trace import OWN_OP, TYPED_NODE, WRITE
 
 V1 = tf.compat.v1
 _X = np.array([[1.0, 2.0]], np.float32)
@@ -264,9 +264,10 @@ def test_who_trusts_a_file_may_run_it(tmp_path: Path) -> None:
 def test_the_list_of_ops() -> None:
     """Whatever converts may run, and nothing that TensorFlow lacks is listed.
 
-    Only loaders make nodes of the two other ops: TensorFlow knows no op of these names.
+    Only loaders and the trace make nodes of the three other ops: TensorFlow knows no op of these
+    names.
     """
-    assert HANDLERS.keys() - HARMLESS == {OWN_OP, TYPED_NODE}
+    assert HANDLERS.keys() - HARMLESS == {OWN_OP, TYPED_NODE, WRITE}
     known = _registered()
     missing = {op for op in HARMLESS | _SAVERS | _READERS.keys() if op not in known}
     assert missing == set()

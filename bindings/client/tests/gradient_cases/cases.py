@@ -250,10 +250,10 @@ def _reduce() -> Iterator[Case]:
     zeros = np.asarray([1.5, 0.0, 2.0, 0.0, 0.0])
     yield case("SegmentProd_zero", [zeros, ints(0, 0, 1, 2, 2)], {}, second=False)
     rising = np.asarray([[3.0, 1.0, 4.2, 1.5, 5.1], [2.0, 7.0, 1.0, 8.6, 2.5]])
-    attrs = {"output_dtype": "f8"}
-    yield case("IsotonicRegression", [rising], attrs, second=False)
+    double = {"output_dtype": "f8"}
+    yield case("IsotonicRegression", [rising], double, second=False)
     # Python's gradient of a row is a column.
-    yield case("IsotonicRegression_row", [rising[0]], attrs, python=False, second=False)
+    yield case("IsotonicRegression_row", [rising[0]], double, python=False, second=False)
     for reverse in (False, True):
         yield case(
             f"NthElement_{reverse:d}",
