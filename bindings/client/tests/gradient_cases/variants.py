@@ -71,6 +71,12 @@ def _product(x: Any) -> Any:
     return _total(_raw.SparseMatrixMatMul(a=_csr(x), b=tf.reshape(x, [3, 2])))
 
 
+def _batch_product(x: Any) -> Any:
+    places = tf.constant([[0, 0, 0], [0, 0, 2], [1, 0, 1]], tf.int64)
+    matrices = _csr(tf.reshape(x, [2, 1, 3]), places)
+    return _total(_raw.SparseMatrixMatMul(a=matrices, b=tf.reshape(x, [2, 3, 1])))
+
+
 def _turned_product(x: Any) -> Any:
     return _total(
         _raw.SparseMatrixMatMul(
@@ -111,6 +117,7 @@ PROGRAMS: dict[str, Program] = {
     "csr of a tensor": _of_tensor,
     "csr transposed": _turned,
     "csr product": _product,
+    "csr batch product": _batch_product,
     "csr turned product": _turned_product,
     "csr complex product": _complex_product(False),
     "csr adjoint product": _complex_product(True),

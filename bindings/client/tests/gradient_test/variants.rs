@@ -76,6 +76,14 @@ pub static PROGRAMS: &[(&str, Program)] = &[
         let options = ops::SparseMatrixMatMulOptions::default();
         total(cx, &ops::sparse_matrix_mat_mul(cx, a, b, options)?)
     }),
+    ("csr batch product", |cx, x| {
+        let places = [[0_i64, 0, 0], [0, 0, 2], [1, 0, 1]];
+        let matrices = ops::reshape(cx, x, [2, 1, 3])?;
+        let matrices = ops::dense_to_csr_sparse_matrix(cx, matrices, places)?;
+        let b = ops::reshape(cx, x, [2, 3, 1])?;
+        let options = ops::SparseMatrixMatMulOptions::default();
+        total(cx, &ops::sparse_matrix_mat_mul(cx, matrices, b, options)?)
+    }),
     ("csr turned product", |cx, x| {
         let (a, b) = (csr(cx, x)?, turned(cx, x)?);
         let options = ops::SparseMatrixMatMulOptions {

@@ -81,28 +81,61 @@ impl Factor {
     }
 }
 
+/// How many axes come before the rows and the columns: one at most.
+fn batches(c: &Backward<'_>, x: &AnyValue) -> Result<i64> {
+    match x.shape()?.rank() {
+        Some(2) => Ok(0),
+        Some(3) => Ok(1),
+        _ => Err(Error::argument(format!(
+            "the gradient of {} needs matrices of known rank: a shape is {}",
+            c.op.op_type(),
+            x.shape()?
+        ))),
+    }
+}
+
 /// The last two axes swapped.
 fn flipped(c: &Backward<'_>, x: &AnyValue) -> Result<AnyValue> {
-    let order: &[i64] = match x.shape()?.rank() {
-        Some(2) => &[1, 0],
-        Some(3) => &[0, 2, 1],
-        _ => {
-            return Err(Error::argument(format!(
-                "the gradient of {} needs matrices of known rank: a shape is {}",
-                c.op.op_type(),
-                x.shape()?
-            )));
-        }
+    let order: &[i64] = match batches(c, x)? {
+        0 => &[1, 0],
+        _ => &[0, 2, 1],
     };
     transpose(c.cx, x, c.cx.ints(order)?)
+}
+
+/// `left right^H`, turned as a factor of a product, at the places of the matrix that is this factor. The
+/// other elements are not computed.
+fn product_at(
+    c: &Backward<'_>,
+    [left, right]: [&AnyValue; 2],
+    factor: Factor,
+    matrix: &AnyValue,
+) -> Result<AnyValue> {
+    let places = taken(c, matrix, left.dtype())?;
+    let batches = batches(c, right)?;
+    let is_turned = usize::from(factor.transposed || factor.adjoint);
+    let vectors = |x: &AnyValue, axis: usize| -> Result<AnyValue> {
+        let kept: Vec<i64> = (0..batches).chain([batches + axis as i64]).collect();
+        let kept = c.cx.ints(&kept)?;
+        let options = GatherV2Options::default();
+        let at = gather_v2(c.cx, &places.indices, kept, 1, options)?;
+        gather_nd(c.cx, x, at, GatherNdOptions::default())
+    };
+    let rows = vectors(left, is_turned)?;
+    let columns = conj(c.cx, &vectors(right, 1 - is_turned)?)?;
+    let values = sum(c.cx, mul(c.cx, rows, columns)?, [-1], SumOptions::default())?;
+    let values = match factor.adjoint {
+        true => conj(c.cx, &values)?,
+        false => values,
+    };
+    sparse_tensor_to_csr_sparse_matrix(c.cx, &places.indices, values, &places.dense_shape)
 }
 
 fn product(c: &Backward<'_>, a: &AnyValue, b: &AnyValue) -> Result<AnyValue> {
     batch_mat_mul_v2(c.cx, a, b, BatchMatMulV2Options::default())
 }
 
-/// The gradients of a sparse matrix times a dense one. The gradient of the sparse one is a dense product
-/// of which its places are kept.
+/// The gradients of a sparse matrix times a dense one.
 fn product_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (a, b, mut g) = (c.input(0), c.input(1), c.grad(0)?);
     let (of_a, of_b) = (Factor::of(c, "a")?, Factor::of(c, "b")?);
@@ -112,11 +145,10 @@ fn product_grad(c: &Backward<'_>) -> Result<InputGradients> {
     if c.op.bool("transpose_output")? {
         g = flipped(c, &g)?;
     }
-    let adjoint = |x: &AnyValue| conj(c.cx, &flipped(c, x)?);
     let mut found = vec![None, None];
     if c.needs(0) {
-        let dense = product(c, &g, &adjoint(&of_b.apply(c, b)?)?)?;
-        found[0] = Some(at_places(c, &of_a.apply(c, &dense)?, a)?.into());
+        let right = of_b.apply(c, b)?;
+        found[0] = Some(product_at(c, [&g, &right], of_a, a)?.into());
     }
     if c.needs(1) {
         // The adjoint of the sparse factor, times the gradient.

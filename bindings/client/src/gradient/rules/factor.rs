@@ -2,10 +2,11 @@
 //! derivative results for forward and reverse mode algorithmic differentiation", 2008; for a wide
 //! QR: Roberts and Roberts, arXiv:2009.10071).
 
-use tfp_core::{DataType, Error, Result, Tensor};
+use tfp_core::{Error, Result, Tensor};
 use tfp_ops::*;
 
 use super::linalg::{adjoint, batched, expand_last, mm, triangle};
+use super::unary::real_part;
 use crate::context::run::Run;
 use crate::context::value::AnyValue;
 use crate::gradient::rule::{Backward, InputGradients, Rules, one};
@@ -167,21 +168,17 @@ fn svd_grad(c: &Backward<'_>) -> Result<InputGradients> {
 fn eig_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (x, values, g) = (c.input(0), c.output(0), c.grad(0)?);
     let mut middle = matrix_diag(c.cx, &g)?;
-    let vectors = match c.op.bool("compute_v")? {
-        true => c.output(1).clone(),
-        false => eig(c.cx, x, values.dtype(), EigOptions::default())?.v,
-    };
-    let moved = match c.op.bool("compute_v")? {
-        true => c.grad_or_none(1)?,
-        false => None,
+    let (vectors, moved) = match c.op.bool("compute_v")? {
+        true => (c.output(1).clone(), c.grad_or_none(1)?),
+        false => {
+            let found = eig(c.cx, x, values.dtype(), EigOptions::default())?;
+            (found.v, None)
+        }
     };
     if let Some(moved) = moved {
         let inner = batched(c, &vectors, &moved, true, false)?;
-        let part = match values.dtype() {
-            DataType::COMPLEX64 => DataType::FLOAT,
-            _ => DataType::DOUBLE,
-        };
-        let lengths = c.cx.cast(&matrix_diag_part(c.cx, &inner)?, part)?;
+        let lengths =
+            c.cx.cast(&matrix_diag_part(c.cx, &inner)?, real_part(values.dtype()))?;
         let lengths = matrix_diag(c.cx, &c.cx.cast(&lengths, values.dtype())?)?;
         let gram = batched(c, &vectors, &vectors, true, false)?;
         let turned = sub(c.cx, inner, mm(c, &gram, &lengths)?)?;

@@ -62,8 +62,7 @@ fn patches_grad(c: &Backward<'_>, rank: i64, attrs: &[&str]) -> Result<InputGrad
     let [batch, space @ .., channels] = &dims[..] else {
         return Ok(vec![None]);
     };
-    let scalar = |value: i32| cx.constant_of(&Tensor::scalar(value)?);
-    let single = scalar(1)?;
+    let single = cx.constant_of(&Tensor::scalar(1_i32)?)?;
     let mut shape = vec![&single];
     shape.extend(space);
     shape.push(&single);
