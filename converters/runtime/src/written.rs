@@ -39,14 +39,14 @@ impl Edit {
     };
 
     /// Does what comes after the changes, to what a text has from a byte on.
-    fn finish(&self, text: &mut String, from: usize) {
+    fn finish(&self, text: &mut String, from: usize) -> Result<()> {
         if self.trimmed {
             let end = text[from..].trim_end_matches(is_space).len();
             text.truncate(from + end);
             let kept = text[from..].trim_start_matches(is_space).len();
             text.drain(from..text.len() - kept);
         }
-        cased(text, from, self.case);
+        cased(text, from, self.case)
     }
 }
 
@@ -147,12 +147,12 @@ impl Source for Joined<'_> {
                 })?;
                 let from = to.len();
                 push(to, text, piece.edit.changes)?;
-                piece.edit.finish(to, from);
+                piece.edit.finish(to, from)?;
             }
             if !self.edit.changes.is_empty() {
                 change(to, self.edit.changes)?;
             }
-            self.edit.finish(to, 0);
+            self.edit.finish(to, 0)?;
         }
         Ok(())
     }
@@ -248,8 +248,10 @@ impl Tokens<'_> {
     }
 
     fn push(&mut self, byte: u8) {
-        if let Some(bytes) = &mut self.open {
-            bytes.push(byte);
+        if let Some(bytes) = &mut self.open
+            && let Err(error) = add(bytes, byte)
+        {
+            self.found = Err(error);
         }
     }
 
@@ -259,11 +261,8 @@ impl Tokens<'_> {
             .begun
             .checked_sub(1)
             .and_then(|at| self.row.get_mut(at));
-        if let (Some(place), Some(bytes)) = (place, self.open.take()) {
-            match utf8(bytes) {
-                Ok(text) => *place = text,
-                Err(error) => self.found = Err(error),
-            }
+        if let (Some(place), Some(bytes), Ok(())) = (place, self.open.take(), &self.found) {
+            self.found = utf8(bytes).map(|text| *place = text);
         }
     }
 }
@@ -321,8 +320,22 @@ fn push(to: &mut String, text: &str, changes: &[Change]) -> Result<()> {
         return append(to, text);
     }
     let mut bytes: Vec<u8> = core::mem::take(to).into_bytes();
-    changed(changes, text.as_bytes(), &mut |byte| bytes.push(byte));
+    let mut found = Ok(());
+    changed(changes, text.as_bytes(), &mut |byte| {
+        if found.is_ok() {
+            found = add(&mut bytes, byte);
+        }
+    });
+    found?;
     *to = utf8(bytes)?;
+    Ok(())
+}
+
+/// Adds a byte.
+fn add(bytes: &mut Vec<u8>, byte: u8) -> Result<()> {
+    let more = bytes.try_reserve(1);
+    more.map_err(|_| Error::Memory { bytes: bytes.len() })?;
+    bytes.push(byte);
     Ok(())
 }
 
@@ -331,6 +344,9 @@ fn change(text: &mut String, changes: &[Change]) -> Result<()> {
     let mut bytes = core::mem::take(text).into_bytes();
     let (before, mut after) = (bytes.len(), 0);
     changed(changes, &bytes, &mut |_| after += 1);
+    bytes
+        .try_reserve(after)
+        .map_err(|_| Error::Memory { bytes: after })?;
     bytes.resize(before + after, 0);
     let (from, to) = bytes.split_at_mut(before);
     let mut to = to.iter_mut();
@@ -352,28 +368,31 @@ fn utf8(bytes: Vec<u8>) -> Result<String> {
 }
 
 /// Changes the case of what a text has from a byte on.
-fn cased(to: &mut String, from: usize, case: Case) {
+fn cased(to: &mut String, from: usize, case: Case) -> Result<()> {
+    if case == Case::Kept {
+        return Ok(());
+    }
     let end = to.len();
-    match case {
-        Case::Kept => return,
+    // A letter becomes three times as many bytes at most.
+    let bytes = (end - from).saturating_mul(3);
+    to.try_reserve(bytes).map_err(|_| Error::Memory { bytes })?;
+    if case == Case::Lower && to[from..].contains('\u{3a3}') {
         // Which small letter it becomes depends on its neighbours.
-        Case::Lower if to[from..].contains('\u{3a3}') => {
-            let small = to[from..].to_lowercase();
-            to.push_str(&small);
-        }
-        Case::Lower | Case::Upper => {
-            let mut at = from;
-            while let Some(letter) = to[at..end].chars().next() {
-                at += letter.len_utf8();
-                if case == Case::Lower {
-                    to.extend(letter.to_lowercase());
-                } else {
-                    to.extend(letter.to_uppercase());
-                }
+        let small = to[from..].to_lowercase();
+        to.push_str(&small);
+    } else {
+        let mut at = from;
+        while let Some(letter) = to[at..end].chars().next() {
+            at += letter.len_utf8();
+            if case == Case::Lower {
+                to.extend(letter.to_lowercase());
+            } else {
+                to.extend(letter.to_uppercase());
             }
         }
     }
     to.drain(from..end);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -179,3 +179,13 @@ fn strings_keep_their_memory() {
     let full = array.take_texts("y", &joined(&[piece(&x, None)]), [9]);
     assert!(matches!(full, Err(Error::Output { .. })));
 }
+
+#[test]
+fn letters_become_three_times_as_many_bytes_at_most() {
+    for letter in (0..=0x10_ffff).filter_map(char::from_u32) {
+        let before = 3 * letter.len_utf8();
+        let small: usize = letter.to_lowercase().map(char::len_utf8).sum();
+        let capital: usize = letter.to_uppercase().map(char::len_utf8).sum();
+        assert!(small <= before && capital <= before, "{letter:?}");
+    }
+}
