@@ -157,9 +157,9 @@ impl Body for Row<'_> {
             self.first = 0;
             return match self.n.div_ceil(S::LANES) {
                 0 => {}
-                1 => self.panels::<S, 1, 1, 8>(s, 0),
-                2 => self.panels::<S, 1, 2, 4>(s, 0),
-                _ => self.panels::<S, 1, 3, 4>(s, 0),
+                1 => self.panels::<S, 1, 1, 8, 2>(s, 0),
+                2 => self.panels::<S, 1, 2, 4, 1>(s, 0),
+                _ => self.panels::<S, 1, 3, 4, 1>(s, 0),
             };
         }
         // What a matrix is packed for is what its products run on.
@@ -181,8 +181,8 @@ impl Body for Row<'_> {
             };
             if step < pairs {
                 match const { panel(S::LEVEL) / S::LANES } {
-                    1 => self.panels::<S, 2, 1, 4>(s, 2 * step),
-                    _ => self.panels::<S, 2, 2, 2>(s, 2 * step),
+                    1 => self.panels::<S, 2, 1, 4, 1>(s, 2 * step),
+                    _ => self.panels::<S, 2, 2, 2, 1>(s, 2 * step),
                 }
             } else {
                 self.one_panel(s, pairs + step);
@@ -197,15 +197,17 @@ impl Row<'_> {
     fn one_panel<S: Simd>(&mut self, s: S, index: usize) {
         let (_, width) = panel_at(S::LEVEL, self.n, self.first + index);
         match width / S::LANES {
-            1 => self.panels::<S, 1, 1, 8>(s, index),
-            2 => self.panels::<S, 1, 2, 4>(s, index),
-            _ => self.panels::<S, 1, 3, 4>(s, index),
+            1 => self.panels::<S, 1, 1, 8, 2>(s, index),
+            2 => self.panels::<S, 1, 2, 4, 1>(s, index),
+            _ => self.panels::<S, 1, 3, 4, 1>(s, index),
         }
     }
 
-    /// The columns of `P` panels from number `index` on, each `NV` vectors wide.
+    /// The columns of `P` panels from number `index` on, each `NV` vectors wide. `ROWS` rows are
+    /// summed side by side, or `FEW` where registers are few: engines of WebAssembly load all
+    /// factors of an iteration before they multiply, and these take registers, too.
     #[inline(always)]
-    fn panels<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
+    fn panels<S: Simd, const P: usize, const NV: usize, const ROWS: usize, const FEW: usize>(
         &mut self,
         s: S,
         index: usize,
@@ -222,7 +224,11 @@ impl Row<'_> {
                 accumulate: self.accumulate,
             };
             let panels = (panels, self.k, NV * S::LANES);
-            columns_of::<S, P, NV, ROWS>(s, &how, self.x, panels, out);
+            if const { S::REGISTERS > 8 } {
+                columns_of::<S, P, NV, ROWS>(s, &how, self.x, panels, out);
+            } else {
+                columns_of::<S, P, NV, FEW>(s, &how, self.x, panels, out);
+            }
         }
     }
 }

@@ -167,7 +167,7 @@ impl Body for Meet<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         match const { (panel(S::LEVEL) / S::LANES, S::REGISTERS) } {
-            (1, _) => self.columns::<S, 1, 2, 4>(s),
+            (1, _) => self.columns::<S, 1, 1, 4>(s),
             (_, 32) => self.columns::<S, 2, 2, 4>(s),
             _ => self.columns::<S, 2, 1, 4>(s),
         }
