@@ -207,3 +207,54 @@ fn identifier(name: &str) -> String {
         _ => format!("x{name}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tfp_core::{RunOptions, traced_nodes};
+
+    use super::*;
+
+    /// The names of the operations that a run executes.
+    fn executed(session: &Session, target: &Operation, x: &[(&Output, &Tensor)]) -> Vec<String> {
+        let options = RunOptions::new().trace(true);
+        let mut run = session.run().target(target);
+        for (output, value) in x {
+            run = run.feed(output, value);
+        }
+        let found = run.options(&options).with_metadata().go().expect("a run");
+        let nodes = traced_nodes(&found.metadata).expect("nodes");
+        nodes.into_iter().map(|node| node.name).collect()
+    }
+
+    /// Three operations of which TensorFlow's optimizer makes one; the first has a name.
+    fn product(scope: &Scope, name: &str, x: &Output, weight: &Output) -> Result<Output> {
+        let options = ops::MatMulOptions::default();
+        let product = ops::mat_mul(&scope.named(name), x, weight, options)?;
+        let options = ops::BiasAddOptions::default();
+        let sum = ops::bias_add(scope, product, [1.0_f32, 1.0], options)?;
+        ops::relu(scope, sum)
+    }
+
+    #[test]
+    fn a_new_session_optimizes_what_comes_after_its_first_values() -> Result<()> {
+        for is_direct in [true, false] {
+            let graph = Graph::new()?;
+            let scope = graph.scope();
+            let options = ops::RandomUniformOptions::default();
+            let drawn = ops::random_uniform(&scope, [2, 2], DataType::FLOAT, options)?;
+            let weight = Variable::new(&scope, "w", product(&scope, "first", &drawn, &drawn)?)?;
+            let session = begun(&graph, &[&weight], is_direct)?;
+            let initializer = weight.initializer().expect("an initializer");
+            let names = executed(&session, initializer, &[]);
+            assert_eq!(names.contains(&"first".to_owned()), is_direct, "{names:?}");
+
+            let x = scope.placeholder("x", DataType::FLOAT, &Shape::new(&[-1, 2]))?;
+            let y = product(&scope, "later", &x, &weight.read(&scope)?)?;
+            let given = Tensor::from_array([[1.0_f32, 2.0]])?;
+            let names = executed(&session, y.operation(), &[(&x, &given)]);
+            assert!(names.contains(&y.operation().name()), "{names:?}");
+            assert!(!names.contains(&"later".to_owned()), "{names:?}");
+        }
+        Ok(())
+    }
+}
