@@ -18,6 +18,7 @@ use tfp_ops::{
 use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
 
+pub(crate) use self::session::assignments;
 pub use self::session::{initialize, set_in, values_in};
 
 /// The shared name of resources that live as long as a handle of them does.

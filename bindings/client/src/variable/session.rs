@@ -1,6 +1,6 @@
 //! The values that a session has for variables of its graph.
 
-use tfp_core::{Error, ErrorKind, Operation, Output, Result, Session, Tensor};
+use tfp_core::{Error, ErrorKind, Graph, Operation, Output, Result, Session, Tensor};
 use tfp_ops::{AssignVariableOpOptions, assign_variable_op, read_variable_op};
 
 use super::Variable;
@@ -14,19 +14,48 @@ pub fn initialize<'v>(
     session: &Session,
     variables: impl IntoIterator<Item = &'v Variable>,
 ) -> Result<()> {
-    let (mut feeds, mut targets) = (Vec::new(), Vec::new());
-    for variable in variables {
-        let handle = variable.own(variable.inner.handle.output())?;
-        if !handle.operation().graph().is_same(session.graph()) {
-            return Err(foreign(variable));
+    assignments(session.graph(), variables)?.run(session)
+}
+
+/// Operations that give variables values, and what they are fed with.
+#[derive(Default)]
+pub(crate) struct Assignments<'v> {
+    feeds: Vec<(Output, &'v Tensor)>,
+    targets: Vec<Operation>,
+}
+
+impl Assignments<'_> {
+    /// Runs them in a session of their graph.
+    pub fn run(&self, session: &Session) -> Result<()> {
+        if self.targets.is_empty() {
+            return Ok(());
         }
+        let mut run = session.run();
+        for (output, tensor) in &self.feeds {
+            run = run.feed(output, tensor);
+        }
+        for target in &self.targets {
+            run = run.target(target);
+        }
+        run.go().map(drop)
+    }
+}
+
+/// Prepares a graph to give its variables their initial values; errors are those of [`initialize`].
+pub(crate) fn assignments<'v>(
+    graph: &Graph,
+    variables: impl IntoIterator<Item = &'v Variable>,
+) -> Result<Assignments<'v>> {
+    let mut all = Assignments::default();
+    for variable in variables {
+        let handle = handle_of(graph, variable)?;
         match (&variable.inner.given, variable.initializer()) {
             (Some(value), _) => {
-                let (fed, assign) = fed_assignment(session, variable, handle)?;
-                feeds.push((fed, value));
-                targets.push(assign);
+                let (fed, assign) = fed_assignment(graph, variable, handle)?;
+                all.feeds.push((fed, value));
+                all.targets.push(assign);
             }
-            (None, Some(operation)) => targets.push(operation.clone()),
+            (None, Some(operation)) => all.targets.push(operation.clone()),
             (None, None) => {
                 return Err(Error::argument(format!(
                     "variable '{}' has no initial value",
@@ -35,38 +64,33 @@ pub fn initialize<'v>(
             }
         }
     }
-    run_assignments(session, &feeds, &targets)
+    Ok(all)
 }
 
-/// Runs operations that give variables values.
-fn run_assignments(
-    session: &Session,
-    feeds: &[(Output, &Tensor)],
-    targets: &[Operation],
-) -> Result<()> {
-    if targets.is_empty() {
-        return Ok(());
+/// The handle of a variable of a session's graph.
+fn handle_of<'v>(graph: &Graph, variable: &'v Variable) -> Result<&'v Output> {
+    let handle = variable.own(variable.inner.handle.output())?;
+    if handle.operation().graph().is_same(graph) {
+        return Ok(handle);
     }
-    let mut run = session.run();
-    for (output, tensor) in feeds {
-        run = run.feed(output, tensor);
-    }
-    for target in targets {
-        run = run.target(target);
-    }
-    run.go().map(drop)
+    Err(Error::new(ErrorKind::Foreign {
+        what: format!(
+            "variable '{}' is of another graph than the session",
+            variable.name()
+        ),
+    }))
 }
 
 /// The assignment of a fed value to a variable of a session's graph, and what is fed: one per variable
 /// serves every call.
 fn fed_assignment(
-    session: &Session,
+    graph: &Graph,
     variable: &Variable,
     handle: &Output,
 ) -> Result<(Output, Operation)> {
-    let scope = session.graph().scope();
+    let scope = graph.scope();
     let name = format!("{}/tfp_set", variable.name());
-    let assign = match session.graph().operation(&name) {
+    let assign = match graph.operation(&name) {
         Ok(operation) if operation.inputs().first() == Some(handle) => operation,
         _ => {
             let fed = format!("{}/tfp_fed", variable.name());
@@ -80,16 +104,6 @@ fn fed_assignment(
     Ok((fed, assign))
 }
 
-#[cold]
-fn foreign(variable: &Variable) -> Error {
-    Error::new(ErrorKind::Foreign {
-        what: format!(
-            "variable '{}' is of another graph than the session",
-            variable.name()
-        ),
-    })
-}
-
 /// Returns the values that a session has for variables of its graph, in their order.
 ///
 /// # Errors
@@ -98,10 +112,7 @@ pub fn values_in(session: &Session, variables: &[Variable]) -> Result<Vec<Tensor
     let scope = session.graph().scope();
     let mut reads = Vec::with_capacity(variables.len());
     for variable in variables {
-        let handle = variable.own(variable.inner.handle.output())?;
-        if !handle.operation().graph().is_same(session.graph()) {
-            return Err(foreign(variable));
-        }
+        let handle = handle_of(session.graph(), variable)?;
         // One read per variable serves every call.
         let name = format!("{}/tfp_value", variable.name());
         let read = match session.graph().operation(&name) {
@@ -121,17 +132,13 @@ pub fn values_in(session: &Session, variables: &[Variable]) -> Result<Vec<Tensor
 /// # Errors
 /// [`ErrorKind::Foreign`], [`ErrorKind::DType`] and [`ErrorKind::Shape`], which name the variable.
 pub fn set_in(session: &Session, values: &[(&Variable, &Tensor)]) -> Result<()> {
-    let mut feeds = Vec::with_capacity(values.len());
-    let mut targets = Vec::with_capacity(values.len());
+    let mut all = Assignments::default();
     for (variable, tensor) in values {
-        let handle = variable.own(variable.inner.handle.output())?;
-        if !handle.operation().graph().is_same(session.graph()) {
-            return Err(foreign(variable));
-        }
+        let handle = handle_of(session.graph(), variable)?;
         variable.check_tensor(tensor)?;
-        let (fed, assign) = fed_assignment(session, variable, handle)?;
-        feeds.push((fed, *tensor));
-        targets.push(assign);
+        let (fed, assign) = fed_assignment(session.graph(), variable, handle)?;
+        all.feeds.push((fed, *tensor));
+        all.targets.push(assign);
     }
-    run_assignments(session, &feeds, &targets)
+    all.run(session)
 }

@@ -1,6 +1,7 @@
 //! The graph in which a model is trained.
 
-use tfp_core::{Config, DataType, Operation, Output, Result, Scope};
+use tfp_core::wire::Writer;
+use tfp_core::{Config, DataType, Graph, Operation, Output, Result, Scope};
 use tfp_core::{Session, SessionOptions, Shape, Tensor};
 
 use super::job::{Fed, Given, Job, batch_of, changed, loss_of};
@@ -14,9 +15,37 @@ use crate::nn::optimizer::Rule;
 use crate::ops;
 use crate::variable::{self, Variable};
 
-/// A `ConfigProto` whose `graph_options.rewrite_options.meta_optimizer_iterations` is `ONE`. A second pass
-/// of TensorFlow's optimizer finds nothing in a step, and a model is ready later by it.
-const ONE_PASS: &[u8] = &[0x52, 4, 0x52, 2, 0x60, 1];
+/// A `ConfigProto` for TensorFlow's optimizer. It makes one pass (`ONE`): a second one finds nothing in a
+/// step, and a model is ready later by it. It leaves graphs of less than `least` operations as they are.
+fn optimized(least: u64) -> Vec<u8> {
+    const GRAPH_OPTIONS: u32 = 10;
+    const REWRITE_OPTIONS: u32 = 10;
+    const META_OPTIMIZER_ITERATIONS: u32 = 12;
+    const MIN_GRAPH_NODES: u32 = 17;
+    let mut config = Writer::new();
+    config.message(GRAPH_OPTIONS, |graph| {
+        graph.message(REWRITE_OPTIONS, |rewrite| {
+            rewrite.int(META_OPTIMIZER_ITERATIONS, 1);
+            rewrite.int(MIN_GRAPH_NODES, least as i64);
+        });
+    });
+    config.into_bytes()
+}
+
+/// Makes a session in which variables have their initial values. With `is_direct` TensorFlow's optimizer
+/// leaves the graph as it is now alone: it finds nothing in assignments, and takes longer than they do.
+fn begun(graph: &Graph, variables: &[&Variable], is_direct: bool) -> Result<Session> {
+    let assignments = variable::assignments(graph, variables.iter().copied())?;
+    let operations = graph.operations().count();
+    let least = if is_direct { operations as u64 + 1 } else { 0 };
+    let options = SessionOptions {
+        config: Config::new().merge(&optimized(least)),
+        ..SessionOptions::default()
+    };
+    let session = Session::with_options(graph, &options)?;
+    assignments.run(&session)?;
+    Ok(session)
+}
 
 pub(super) struct GraphEngine {
     pub(super) session: Session,
@@ -66,6 +95,14 @@ impl GraphEngine {
         let index = io.placeholder("index", DataType::INT64, &scalar)?;
 
         let cx = scope.any();
+        let variables = job.model.trainables();
+        let slots = plan.optimizer.slots(&cx, &variables)?;
+        // TensorFlow prepares all of a graph for the first run of a session: that run is made while the graph
+        // has nothing but variables.
+        let all: Vec<&Variable> = job.model.variables().iter().collect();
+        let all: Vec<&Variable> = all.into_iter().chain(slots.iter().flatten()).collect();
+        let mut session = begun(scope.graph(), &all, true)?;
+
         let given = Given::graph(&x, &truth, &weights);
         let pass = Pass::training(&cx)
             .first_order()
@@ -73,13 +110,11 @@ impl GraphEngine {
         let train = job.measured(&pass, &given)?;
         let mut targets = pass.into_updates();
         let loss = loss_of(&train)?.clone();
-        let variables = job.model.trainables();
         let handles: Vec<AnyValue> = variables.iter().map(|v| v.handle().clone()).collect();
         let found = gradients(&cx, std::slice::from_ref(&loss), &handles)?;
 
         // Nothing changes before everything that the loss needs was read.
         let after = scope.after(&[loss.output()?.operation().clone()])?.any();
-        let slots = plan.optimizer.slots(&cx, &variables)?;
         let (rate, step) = (AnyValue::from(&numbers[0]), AnyValue::from(&numbers[1]));
         let updates = plan
             .optimizer
@@ -92,23 +127,17 @@ impl GraphEngine {
         targets.extend(updates);
 
         let pass = Pass::inference(&cx).first_order();
-        let test = job.measured(&pass, &given)?;
-        let predicted = job
-            .model
-            .call(&Pass::inference(&cx).first_order(), &given.x)?;
+        let (test, predicted) = job.predicted(&pass, &given)?;
         // A model without layers returns its input, which can't be fed and fetched.
         let predicted = predicted
             .iter()
             .map(|value| Ok(ops::identity(&cx, value)?.output()?.clone()))
             .collect::<Result<Vec<Output>>>()?;
 
-        let options = SessionOptions {
-            config: Config::new().merge(ONE_PASS),
-            ..SessionOptions::default()
-        };
-        let session = Session::with_options(scope.graph(), &options)?;
-        let all = job.model.variables();
-        variable::initialize(&session, all.iter().chain(slots.iter().flatten()))?;
+        // The limit holds for functions, too, such as the bodies of loops.
+        if !scope.graph().functions()?.is_empty() {
+            session = begun(scope.graph(), &all, false)?;
+        }
         let outputs = |values: Vec<AnyValue>| -> Result<Vec<Output>> {
             values.iter().map(|value| value.output().cloned()).collect()
         };
@@ -176,5 +205,56 @@ fn identifier(name: &str) -> String {
     match name.chars().next() {
         Some(first) if first.is_ascii_alphanumeric() || first == '.' => name,
         _ => format!("x{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tfp_core::{RunOptions, traced_nodes};
+
+    use super::*;
+
+    /// The names of the operations that a run executes.
+    fn executed(session: &Session, target: &Operation, x: &[(&Output, &Tensor)]) -> Vec<String> {
+        let options = RunOptions::new().trace(true);
+        let mut run = session.run().target(target);
+        for (output, value) in x {
+            run = run.feed(output, value);
+        }
+        let found = run.options(&options).with_metadata().go().expect("a run");
+        let nodes = traced_nodes(&found.metadata).expect("nodes");
+        nodes.into_iter().map(|node| node.name).collect()
+    }
+
+    /// Three operations of which TensorFlow's optimizer makes one; the first has a name.
+    fn product(scope: &Scope, name: &str, x: &Output, weight: &Output) -> Result<Output> {
+        let options = ops::MatMulOptions::default();
+        let product = ops::mat_mul(&scope.named(name), x, weight, options)?;
+        let options = ops::BiasAddOptions::default();
+        let sum = ops::bias_add(scope, product, [1.0_f32, 1.0], options)?;
+        ops::relu(scope, sum)
+    }
+
+    #[test]
+    fn a_new_session_optimizes_what_comes_after_its_first_values() -> Result<()> {
+        for is_direct in [true, false] {
+            let graph = Graph::new()?;
+            let scope = graph.scope();
+            let options = ops::RandomUniformOptions::default();
+            let drawn = ops::random_uniform(&scope, [2, 2], DataType::FLOAT, options)?;
+            let weight = Variable::new(&scope, "w", product(&scope, "first", &drawn, &drawn)?)?;
+            let session = begun(&graph, &[&weight], is_direct)?;
+            let initializer = weight.initializer().expect("an initializer");
+            let names = executed(&session, initializer, &[]);
+            assert_eq!(names.contains(&"first".to_owned()), is_direct, "{names:?}");
+
+            let x = scope.placeholder("x", DataType::FLOAT, &Shape::new(&[-1, 2]))?;
+            let y = product(&scope, "later", &x, &weight.read(&scope)?)?;
+            let given = Tensor::from_array([[1.0_f32, 2.0]])?;
+            let names = executed(&session, y.operation(), &[(&x, &given)]);
+            assert!(names.contains(&y.operation().name()), "{names:?}");
+            assert!(!names.contains(&"later".to_owned()), "{names:?}");
+        }
+        Ok(())
     }
 }

@@ -105,6 +105,15 @@ impl Job<'_> {
     /// Computes the loss of a batch, the losses of the outputs where there are several, and the
     /// statistics of all metrics.
     pub fn measured(&self, pass: &Pass<'_>, given: &Given) -> Result<Vec<AnyValue>> {
+        self.predicted(pass, given).map(|(measured, _)| measured)
+    }
+
+    /// Computes what [`Self::measured`] returns, and the outputs of the model.
+    pub fn predicted(
+        &self,
+        pass: &Pass<'_>,
+        given: &Given,
+    ) -> Result<(Vec<AnyValue>, Vec<AnyValue>)> {
         let cx = pass.context();
         let inputs = given.x.iter().map(|x| (x.clone(), None)).collect();
         let outputs = self.model.run(pass, inputs)?;
@@ -144,7 +153,8 @@ impl Job<'_> {
             measured.extend(losses);
         }
         measured.extend(statistics);
-        Ok(measured)
+        let outputs = outputs.into_iter().map(|(value, _)| value).collect();
+        Ok((measured, outputs))
     }
 }
 
