@@ -312,6 +312,8 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "custom": bool(_own_modules(graph)),
         "public": _public(std, text, options.web_threads),
         "open": text.opened and text.opened.view(),
+        # What nothing is borrowed for has no lifetime.
+        "inputs_type": "Inputs<'_>" if text.inputs else "Inputs",
         "words": [_view(p, text.opened) for p in text.outputs if p.lists],
         "linked": options.runtime is RuntimeMode.CRATE,
         "runtime_place": options.runtime_place.toml(),
@@ -364,6 +366,8 @@ def _view(port: PortText, opened: Opened | None) -> PortView | OpenPort:
 def _import_values(text: ModelText, std: bool, deliver: Sequence[Code]) -> dict[str, Any]:
     """Returns the imports of the modules, and all paths of the runtime that the crate uses."""
     skeleton = set(_SKELETON if std else _SKELETON_NO_STD)
+    if not text.inputs:
+        skeleton.discard("ports::examples")
     if text.weights.has_records:
         skeleton.add("stored::expanded")
     if _name(Kind.PARALLEL, (f.value for f in text.fields)):

@@ -19,6 +19,7 @@ from converters.tf import ir
 from converters.tf.emit.support import problems
 from converters.tf.ir import Array
 from converters.tf.ir.interpret import interpret
+from converters.tf.ir.ops.moving import OutsideError
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.tests.onnx_cases import Case, arrays, with_constants
@@ -107,7 +108,10 @@ def _tried(case: Case, kept: Sequence[int] | None) -> Outcome:
     for inputs, expected in sets:
         read = inputs if kept is None else [inputs[i] for i in kept] or [np.zeros(1, np.float32)]
         given = {port.name: a for port, a in zip(graph.inputs, read, strict=True)}
-        wrong = _compared(case, graph, given, expected)
+        try:
+            wrong = _compared(case, graph, given, expected)
+        except OutsideError as err:
+            return Outcome(Kind.REFUSED, f"the call is an error: {err}", graph)
         if wrong:
             return Outcome(Kind.WRONG, wrong, graph, given)
     return Outcome(Kind.PASS, "", graph, given)
@@ -121,9 +125,15 @@ def _reason(where: str, what: str) -> str:
 def _compared(
     case: Case, graph: ir.Graph, given: Mapping[str, Array], expected: Sequence[Any]
 ) -> str:
-    """Returns how the results differ from those expected, or nothing."""
+    """Returns how the results differ from those expected, or nothing.
+
+    Raises:
+        OutsideError: The graph refuses the call.
+    """
     try:
         found = interpret(graph, given)
+    except OutsideError:
+        raise
     except Exception as err:
         return f"{type(err).__name__}: {err}"[:200]
     for port, name, wanted in zip(case.model.graph.output, found, expected, strict=True):

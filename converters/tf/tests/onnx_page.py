@@ -96,7 +96,7 @@ weights and shapes, is an input. NumPy computes the graph by its definition and 
 Where a shape, an axis or another size is an input, the crate has the sizes that the file states for
 [the results](tf2rust/onnx.md#axes-and-sizes-that-a-call-gives). A case that needs more is tried
 once more with some inputs as constants, and counts as *with constants*. *Refused* means that
-`tf2rust` says why and writes nothing.
+`tf2rust` says why and writes nothing, or that the crate's `predict` returns an error.
 
 Written by `tools/bazel run //converters/tf/tests:onnx_nodes -- --write docs/onnx.md`. It
 compares with `converters/tf/tests/onnx_nodes.tsv`, which names every case that does not pass;

@@ -240,4 +240,23 @@ def _part(ctx: Context, value: Value, axis: int, at: int) -> Value:
 
 _MOST_TURNS = 64
 
-OPS: Mapping[str, Handler] = {"If": _if, "Loop": _loop, "Scan": _scan}
+
+def _optional(ctx: Context) -> Result:
+    """A value that may be absent and is there."""
+    if not ctx.has(0):
+        raise Refused("values that may be absent")
+    return ctx.value(0)
+
+
+def _is_there(ctx: Context) -> Result:
+    return Known(np.asarray(ctx.has(0)))
+
+
+OPS: Mapping[str, Handler] = {
+    "If": _if,
+    "Loop": _loop,
+    "Optional": _optional,
+    "OptionalGetElement": _optional,
+    "OptionalHasElement": _is_there,
+    "Scan": _scan,
+}

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.load.nodes import op as _op
+from converters.tf.load.onnx.agreed import confirmed, is_given
 from converters.tf.load.onnx.context import Context, Handler, Result
 from converters.tf.load.onnx.file import dtype_of
 from converters.tf.load.onnx.float_bits import BITS as _BITS
@@ -280,12 +281,21 @@ def _same(ctx: Context) -> Result:
 
 
 def _dropout(ctx: Context) -> Result:
-    nothing = ctx.has(1) and _is_known(ctx, 1) and not ctx.array(1).any()
-    if not nothing and ctx.has(2) and bool(np.any(ctx.array(2))):
+    """Nothing is dropped outside of training, or at a ratio of 0; a call that would drop fails."""
+    known = [ctx.has(i) and _is_known(ctx, i) for i in range(3)]
+    idle = (known[1] and not ctx.array(1).any()) or (known[2] and not ctx.array(2).any())
+    masked = len(ctx.node.outputs) > 1 and bool(ctx.node.outputs[1])
+    mask = [ctx.elementwise(lambda x: tf.ones_like(x, tf.bool), 0)] if masked else []
+    if idle or not ctx.has(2):
+        return [ctx.value(0), *mask]
+    keeps = []
+    if is_given(ctx, 1):
+        keeps.append(tf.equal(tf.reshape(ctx.form(1), []), 0))
+    if is_given(ctx, 2):
+        keeps.append(tf.logical_not(tf.reshape(ctx.form(2), [])))
+    if not keeps:
         raise Refused("dropout in training mode, which draws random numbers")
-    if len(ctx.node.outputs) > 1 and ctx.node.outputs[1]:
-        return [ctx.value(0), ctx.elementwise(lambda x: tf.ones_like(x, tf.bool), 0)]
-    return ctx.value(0)
+    return [confirmed(ctx, ctx.value(0), tf.reduce_any(tf.stack(keeps))), *mask]
 
 
 def _softmax(function: Function) -> Handler:

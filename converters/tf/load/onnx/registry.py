@@ -82,7 +82,6 @@ def computed(ctx: Context) -> Result:
 
 _RANDOM = "random numbers"
 _SEQUENCES = "lists of tensors"
-_OPTIONALS = "values that may be absent"
 _TRAINING = "training; a crate only predicts"
 _TRAINED = ("Adagrad", "Adam", "Gradient", "Momentum")
 
@@ -92,7 +91,6 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SplitToSequence"), _SEQUENCES),
     **dict.fromkeys(("ConcatFromSequence", "SequenceEmpty", "SequenceInsert"), _SEQUENCES),
     **dict.fromkeys(("SequenceErase", "SequenceLength", "SequenceMap"), _SEQUENCES),
-    **dict.fromkeys(("Optional", "OptionalGetElement", "OptionalHasElement"), _OPTIONALS),
     **dict.fromkeys((f"ai.onnx.preview.training.{op}" for op in _TRAINED), _TRAINING),
     "ImageDecoder": "the file of an image; give the model its pixels",
     "com.microsoft.DynamicQuantizeLSTM": "quantized by the range of each call; leave LSTM out of "

@@ -165,8 +165,6 @@ def _places(dims: Sequence[Shape], inputs: Sequence[Any]) -> dict[str, tuple[Any
 
 
 def _named(model: Graph) -> list[Named]:
-    if not model.inputs:
-        raise UnsupportedError(Problem("model", "it has no input"))
     named = []
     for port in model.inputs:
         if port.shape is None:
