@@ -148,8 +148,9 @@ impl Csv {
             rest: &bytes,
             line: 1,
         };
-        if self.has_header {
-            records.next();
+        if self.has_header && records.next().is_none() {
+            let problem = "it is empty, and its header is missing";
+            return Some(file_error(path.as_ref(), problem));
         }
         for (number, (line, fields)) in records.enumerate() {
             if let Err(problem) = self.fits(&fields) {
@@ -256,6 +257,9 @@ mod tests {
             (&csv, "1,a\n,b\n", Some("field 0 is empty")),
             (&header, "n,s\n1,a\n", None),
             (&header, "n,s\n1\n", Some("record 0 in line 2")),
+            (&header, "n,s\n", None),
+            (&header, "", Some("it is empty, and its header is missing")),
+            (&csv, "", None),
         ] {
             std::fs::write(&path, text).expect("written");
             let found = csv.check(name).map(|error| error.to_string());

@@ -34,8 +34,8 @@ impl EagerContext {
     }
 
     /// Starts the server of this task, and adds the devices of the other tasks of a serialized
-    /// `ServerDef`: [`Self::on_device`] takes their names, such as `/job:ps/task:0`. Each try to reach
-    /// all of them takes at most `timeout`.
+    /// `ServerDef`: [`Self::on_device`] takes their full names, such as
+    /// `/job:ps/replica:0/task:0/device:CPU:0`. Each try to reach all of them takes at most `timeout`.
     ///
     /// The devices get the names of the task: call it before anything else. The server runs until the
     /// process ends.

@@ -108,20 +108,50 @@ pub(super) fn check_feed(output: &Output, shape: &Shape, tensor: &Tensor) -> Res
     }
 }
 
-/// Returns copies of all that is fed, where operations may write to it; nothing otherwise.
-///
-/// # Safety
-/// The tensors are alive.
-pub(super) unsafe fn fed_copies(graph: &Graph, values: &[*mut TF_Tensor]) -> Result<Vec<Tensor>> {
-    if graph.inner.sharing() < Sharing::Operands {
-        return Ok(Vec::new());
+/// Copies of all that is fed.
+pub(super) struct FedCopies {
+    raw: Vec<*mut TF_Tensor>,
+    // The owners of those pointers.
+    _tensors: Vec<Tensor>,
+}
+
+impl FedCopies {
+    /// Copies tensors where operations may write to what is fed; `None` otherwise.
+    ///
+    /// # Safety
+    /// The tensors are alive.
+    #[inline]
+    pub(super) unsafe fn where_needed(
+        graph: &Graph,
+        values: &[*mut TF_Tensor],
+    ) -> Result<Option<Self>> {
+        if graph.inner.sharing() < Sharing::Operands {
+            return Ok(None);
+        }
+        // SAFETY: by this function's contract.
+        unsafe { Self::new(graph, values) }.map(Some)
     }
-    let copy = |&raw: &*mut TF_Tensor| {
-        // SAFETY: the tensor is alive and stays its owner's, for it is not dropped here.
-        let tensor = unsafe { Tensor::from_owned_ptr(raw, graph.inner.api) };
-        ManuallyDrop::new(tensor?).deep_copy()
-    };
-    values.iter().map(copy).collect()
+
+    /// # Safety
+    /// The tensors are alive.
+    #[cold]
+    unsafe fn new(graph: &Graph, values: &[*mut TF_Tensor]) -> Result<Self> {
+        let copy = |&raw: &*mut TF_Tensor| {
+            // SAFETY: the tensor is alive and stays its owner's, for it is not dropped here.
+            let tensor = unsafe { Tensor::from_owned_ptr(raw, graph.inner.api) };
+            ManuallyDrop::new(tensor?).deep_copy()
+        };
+        let tensors = values.iter().map(copy).collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            raw: tensors.iter().map(Tensor::as_ptr).collect(),
+            _tensors: tensors,
+        })
+    }
+
+    /// Returns the pointers to the copies, in the order of the tensors.
+    pub(super) fn as_ptrs(&self) -> &[*mut TF_Tensor] {
+        &self.raw
+    }
 }
 
 /// Takes a tensor that a session returned: as a copy, where operations may write to it later.

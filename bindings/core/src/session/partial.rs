@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 use tfp_sys::{TF_Operation, TF_Output, TF_Tensor};
 
 use super::Session;
-use super::fed::{check_feeds, fed_copies, fetched};
+use super::fed::{FedCopies, check_feeds, fetched};
 use crate::base::api::Status;
 use crate::base::error::{Error, Result};
 use crate::graph::operation::{Operation, Output, count_of};
@@ -96,9 +96,8 @@ impl<'s> PartialRun<'s> {
         let inputs: Vec<TF_Output> = feeds.iter().map(|(output, _)| output.raw()).collect();
         let values: Vec<*mut TF_Tensor> = feeds.iter().map(|(_, tensor)| tensor.as_ptr()).collect();
         // SAFETY: the tensors are alive.
-        let copies = unsafe { fed_copies(session.graph(), &values)? };
-        let copies: Vec<*mut TF_Tensor> = copies.iter().map(Tensor::as_ptr).collect();
-        let values = if copies.is_empty() { values } else { copies };
+        let copies = unsafe { FedCopies::where_needed(session.graph(), &values)? };
+        let values = copies.as_ref().map_or(&values[..], FedCopies::as_ptrs);
         let outputs: Vec<TF_Output> = fetches.iter().map(|output| output.raw()).collect();
         let targets: Vec<*const TF_Operation> = targets
             .iter()

@@ -5,7 +5,7 @@ use std::ptr;
 use tfp_sys::{TF_Buffer, TF_Operation, TF_Output, TF_Tensor};
 
 use super::Session;
-use super::fed::{check_feeds, fed_copies, fetched};
+use super::fed::{FedCopies, check_feeds, fetched};
 use super::options::RunOptions;
 use crate::base::api::Status;
 use crate::base::buffer::{OutBuffer, lend};
@@ -185,9 +185,8 @@ pub(super) unsafe fn run(
     let api = session.api();
     let status = Status::new(api)?;
     // SAFETY: the tensors are alive.
-    let copies = unsafe { fed_copies(session.graph(), values)? };
-    let copies: SmallVec<*mut TF_Tensor, 4> = copies.iter().map(Tensor::as_ptr).collect();
-    let values = if copies.is_empty() { values } else { &copies };
+    let copies = unsafe { FedCopies::where_needed(session.graph(), values)? };
+    let values = copies.as_ref().map_or(values, FedCopies::as_ptrs);
     let (mut few, mut many) = ([ptr::null_mut::<TF_Tensor>(); 4], Vec::new());
     let results = match few.get_mut(..outputs.len()) {
         Some(few) => few,
