@@ -239,7 +239,7 @@ impl Dataset {
 
     /// The error behind that of an element, if it is known.
     pub(super) fn explained(&self, error: Error) -> Error {
-        damage(&self.origins, &error).unwrap_or(error)
+        damage(&self.cx, &self.origins, &error).unwrap_or(error)
     }
 }
 

@@ -9,6 +9,7 @@ use tfp_core::{Context, DataType, Error, Result, Shape, Tensor, Value};
 
 use super::apply::Parallel;
 use super::dataset::Dataset;
+use super::source::{Kind, Origin};
 use crate::context::any::Mode;
 use crate::files::file_error;
 use crate::ops;
@@ -215,7 +216,7 @@ fn between<C: Context>(cx: &C, seeds: &C::Value, least: f32, most: f32) -> Resul
 ///
 /// # Errors
 /// [`ErrorKind::File`](tfp_core::ErrorKind::File) for a folder that can't be read or has no images, and
-/// what TensorFlow says.
+/// what TensorFlow says. Reading a damaged image is an error that names its file, in an eager context.
 pub fn folder(
     cx: &impl Mode,
     folder: impl AsRef<Path>,
@@ -251,6 +252,11 @@ pub fn folder(
     }
     let count = labels.len() as i64;
     let labels = Dataset::rows(cx, &[Tensor::from_vec(labels, &[count])?])?;
+    let origin = Origin {
+        kind: Kind::Images(channels),
+        paths: paths.clone(),
+        is_packed: false,
+    };
     let names = Dataset::names(cx, paths)?;
     let both = Dataset::zip(&[&names, &labels])?;
     let shape = [i64::from(size[0]), i64::from(size[1]), channels];
@@ -262,7 +268,7 @@ pub fn folder(
         debug_assert_eq!(Value::dtype(&pixels), DataType::FLOAT);
         Ok(vec![pixels, element[1].clone()])
     })?;
-    Ok((data, classes))
+    Ok((data.with_origins([origin]), classes))
 }
 
 /// What a folder has, sorted by name.

@@ -7,6 +7,9 @@ use tfp_core::{Code, Error, ErrorKind};
 use super::csv::Csv;
 use super::iterated::Source;
 use super::record::RecordReader;
+use crate::context::any::AnyContext;
+use crate::files::file_error;
+use crate::ops;
 
 /// What some files are read as. Without paths, they are those that another dataset names.
 #[derive(Clone, Debug)]
@@ -23,6 +26,8 @@ pub(super) enum Kind {
     Names,
     Records,
     Csv(Csv),
+    /// Decoded with so many channels.
+    Images(i64),
     /// An iterator, whose errors are its own.
     Rust(Arc<Source>),
 }
@@ -46,7 +51,7 @@ pub(super) fn opened(outer: &[Origin], inner: &[Origin]) -> Vec<Origin> {
 
 /// Looks for what is wrong behind a dataset whose element ended with an error: an error that names file
 /// and record, or that of an iterator.
-pub(super) fn damage(origins: &[Origin], error: &Error) -> Option<Error> {
+pub(super) fn damage(cx: &AnyContext, origins: &[Origin], error: &Error) -> Option<Error> {
     let ErrorKind::Status { code, message, .. } = error.kind() else {
         return None;
     };
@@ -59,6 +64,10 @@ pub(super) fn damage(origins: &[Origin], error: &Error) -> Option<Error> {
                     .err()
             },
             (Kind::Csv(csv), Code::InvalidArgument) => &|path| csv.check(path),
+            // Decoding all images again takes long, so the node must be the one that decodes.
+            (Kind::Images(channels), Code::InvalidArgument) if message.contains("DecodeImage") => {
+                &|path| of_image(cx, path, *channels)
+            }
             (Kind::Rust(source), _) => match source.failure(error) {
                 Some(found) => return Some(found),
                 None => continue,
@@ -67,7 +76,7 @@ pub(super) fn damage(origins: &[Origin], error: &Error) -> Option<Error> {
         };
         if origin.is_packed {
             if let [path] = origin.paths.as_slice() {
-                return Some(crate::files::file_error(path.as_ref(), message.clone()));
+                return Some(file_error(path.as_ref(), message.clone()));
             }
             continue;
         }
@@ -76,4 +85,21 @@ pub(super) fn damage(origins: &[Origin], error: &Error) -> Option<Error> {
         }
     }
     None
+}
+
+/// What is wrong with an image, if anything is and an eager context can tell.
+fn of_image(cx: &AnyContext, path: &str, channels: i64) -> Option<Error> {
+    let cx = cx.eager()?;
+    let options = ops::DecodeImageOptions {
+        channels: Some(channels),
+        expand_animations: Some(false),
+        ..Default::default()
+    };
+    let decoded = ops::read_file(cx, path).and_then(|bytes| ops::decode_image(cx, bytes, options));
+    let error = decoded.err()?;
+    let problem = match error.kind() {
+        ErrorKind::Status { message, .. } => message.clone(),
+        _ => error.to_string(),
+    };
+    Some(file_error(path.as_ref(), problem))
 }

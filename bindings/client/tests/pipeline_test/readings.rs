@@ -1,6 +1,6 @@
 //! Readings: their state in files, handles of other ops, what is refused.
 
-use tfp::data::{Compression, Csv, Dataset, ExampleSpec};
+use tfp::data::{Compression, Csv, Dataset, ExampleSpec, image};
 use tfp::{
     AnyValue, Checkpoint, Code, Context as _, DataType, EagerContext, ErrorKind, Mode as _, Result,
     Shape, Tensor, Variable, ops,
@@ -118,6 +118,44 @@ fn a_damaged_file_that_is_compressed_is_named() -> Result<()> {
         let error = read()?.find_map(Result::err).expect("damage");
         assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error:#?}");
         assert!(error.to_string().contains("packed/records"), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_damaged_image_is_named() -> Result<()> {
+    let folder = scratch("images");
+    let cx = EagerContext::new()?;
+    let pixels = Tensor::from_vec(
+        (0..64 * 64 * 3).map(|i| (i % 251) as u8).collect(),
+        &[64, 64, 3],
+    )?;
+    let options = ops::EncodePngOptions::default();
+    let png = ops::encode_png(&cx, &pixels, options)?.to_tensor()?;
+    let png = png.as_strings()?.remove(0).to_vec();
+    std::fs::create_dir_all(folder.join("cats")).expect("made");
+    let read = |name: &str, bytes: &[u8]| -> Result<(usize, String)> {
+        std::fs::write(folder.join("cats").join(name), bytes).expect("written");
+        let (images, _) = image::folder(&cx, &folder, [8, 8], 3)?;
+        let batches = images.batch(2, false)?;
+        let (mut count, mut text) = (0, String::new());
+        for element in batches.iter()? {
+            match element {
+                Ok(_) => count += 1,
+                Err(error) => {
+                    text = error.to_string();
+                    break;
+                }
+            }
+        }
+        Ok((count, text))
+    };
+    assert_eq!(read("a.png", &png)?, (1, String::new()));
+    assert_eq!(read("b.png", &png)?, (1, String::new()));
+    for damaged in [&png[..png.len() / 2], b"no image", b""] {
+        let (count, text) = read("c.png", damaged)?;
+        assert_eq!(count, 1);
+        assert!(text.contains("c.png") && !text.contains("a.png"), "{text}");
     }
     Ok(())
 }
