@@ -116,7 +116,7 @@ CLIENT: Table = {
     "nn/functional": "nn/activation",
     "nn/layer": (
         "context control_flow formats nn/activation nn/constraint nn/functional nn/initializer"
-        " nn/regularizer nn/weights variable"
+        " nn/regularizer nn/weights saved_model variable"
     ),
     "nn/optimizer": "context formats nn/initializer nn/loss variable",
     "nn/training": (

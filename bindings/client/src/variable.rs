@@ -231,6 +231,18 @@ impl Variable {
         }
     }
 
+    /// The same variable of an eager context under another name.
+    pub(crate) fn renamed(&self, name: String) -> Self {
+        let inner = &*self.inner;
+        Self::from_handle(
+            inner.handle.clone(),
+            name,
+            inner.shape.clone(),
+            inner.dtype,
+            inner.trainable,
+        )
+    }
+
     /// Returns the name: in a graph that of its handle's operation and of the resource.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tfp_core::op::{ArgKind, AttrDefault};
 use tfp_core::wire::{Reader, Writer, shape_proto};
 use tfp_core::{
-    DataType, Error, ErrorKind, Function, Graph, ImportOptions, Operation, Output, Result, Shape,
+    DataType, EagerContext, Error, ErrorKind, Function, Graph, ImportOptions, Operation, Output,
+    Result, Shape,
 };
 
 use crate::context::any::AnyContext;
@@ -34,6 +35,53 @@ pub(crate) fn name_of(def: &[u8]) -> Result<String> {
     Ok(String::new())
 }
 
+/// Where the functions are that a context can call: its graph, those around it, and the eager context below.
+struct Places {
+    graphs: Vec<HashMap<String, Function>>,
+    eager: Option<EagerContext>,
+}
+
+impl Places {
+    fn of(cx: &AnyContext) -> Result<Self> {
+        let (mut graphs, mut place) = (Vec::new(), Some(cx.clone()));
+        let mut eager = None;
+        while let Some(cx) = place {
+            if let Some(graph) = cx.graph() {
+                let named = |function: Function| (function.name().to_owned(), function);
+                graphs.push(graph.functions()?.into_iter().map(named).collect());
+            }
+            eager = cx.eager().cloned();
+            place = match &cx {
+                AnyContext::Func(func) => func.outer().cloned(),
+                _ => None,
+            };
+        }
+        Ok(Self { graphs, eager })
+    }
+
+    fn find(&self, name: &str) -> Result<Function> {
+        if let Some(found) = self.graphs.iter().find_map(|graph| graph.get(name)) {
+            return Ok(found.clone());
+        }
+        if let Some(Ok(def)) = self.eager.as_ref().map(|eager| eager.function_def(name)) {
+            return Function::from_function_def(&def);
+        }
+        let mut places = Vec::new();
+        if !self.graphs.is_empty() {
+            let count: usize = self.graphs.iter().map(HashMap::len).sum();
+            places.push(format!("the graph's library of {count} functions"));
+        }
+        if self.eager.is_some() {
+            places.push("the eager context".to_owned());
+        }
+        Err(Error::new(ErrorKind::NotFound {
+            what: "function",
+            name: name.to_owned(),
+            place: places.join(" and "),
+        }))
+    }
+}
+
 /// A function with all that it calls.
 pub(crate) struct Library {
     functions: Vec<Function>,
@@ -42,35 +90,8 @@ pub(crate) struct Library {
 impl Library {
     /// Collects a function of a context's library and all that it calls.
     pub(crate) fn of(cx: &AnyContext, name: &str) -> Result<Self> {
-        let in_graph: HashMap<String, Function> = match cx.graph() {
-            Some(graph) => graph
-                .functions()?
-                .into_iter()
-                .map(|function| (function.name().to_owned(), function))
-                .collect(),
-            None => HashMap::new(),
-        };
-        let find = |name: &str| -> Result<Function> {
-            let found = match cx.eager() {
-                Some(eager) => match eager.function_def(name) {
-                    Ok(def) => Some(Function::from_function_def(&def)?),
-                    Err(_) => None,
-                },
-                None => in_graph.get(name).cloned(),
-            };
-            found.ok_or_else(|| {
-                Error::new(ErrorKind::NotFound {
-                    what: "function",
-                    name: name.to_owned(),
-                    place: match cx.is_eager() {
-                        true => "the eager context".to_owned(),
-                        false => {
-                            format!("the graph's library of {} functions", in_graph.len())
-                        }
-                    },
-                })
-            })
-        };
+        let places = Places::of(cx)?;
+        let find = |name: &str| places.find(name);
         // Depth first; a function is `true` while one that it calls is looked at.
         let mut open: HashMap<String, bool> = HashMap::from([(name.to_owned(), true)]);
         let mut functions = vec![find(name)?];

@@ -100,7 +100,12 @@ pub(super) fn gradient(c: &Backward<'_>) -> Result<InputGradients> {
         grads: &present,
         needs: c.needs,
     };
-    let plan = plan(&place, c.op, &wanted)?;
+    // A function that is traced also calls those of the contexts around it.
+    let library = match c.cx {
+        AnyContext::Func(func) if func.graph().is_same(&graph) => c.cx,
+        _ => &place,
+    };
+    let plan = plan(library, c.op, &wanted)?;
     let ran = plan.forward(&place, c.op.inputs())?;
     exchange(c.cx, operation, &ran.0)?;
     let found = plan.backward(c.cx, c.op.inputs(), &ran, &grads)?;

@@ -301,6 +301,31 @@ impl Weights {
         Ok(variable)
     }
 
+    /// Makes a variable that is there the layer's, with the layer's name before its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a layer that is shared and had another
+    /// variable.
+    pub(crate) fn adopt(&self, name: &str, variable: &Variable) -> Result<()> {
+        let mut own = variable.renamed(format!("{}{name}", self.prefix));
+        if let Sharing::Take(taken) = &self.sharing {
+            let first = lock(taken).variables.pop_front();
+            own = first.ok_or_else(|| {
+                Error::argument(format!("the layer is shared, and had no '{name}' before"))
+            })?;
+        } else {
+            if let Sharing::Note(taken) = &self.sharing {
+                lock(taken).variables.push_back(own.clone());
+            }
+            let variables = &mut lock(&self.shared).variables;
+            if !variables.iter().any(|one| one.handle() == own.handle()) {
+                variables.push(own.clone());
+            }
+        }
+        lock(&self.shared).asked.push((name.to_owned(), own));
+        Ok(())
+    }
+
     fn fresh_seed(&self) -> u32 {
         let mut shared = lock(&self.shared);
         shared.seed = shared.seed.wrapping_add(1);

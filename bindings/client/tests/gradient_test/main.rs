@@ -15,5 +15,6 @@ mod models;
 mod nested;
 mod ops;
 mod residual;
+mod saved_layers;
 mod support;
 mod variants;

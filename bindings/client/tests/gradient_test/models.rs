@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tfp::{EagerContext, Model, Result, Tape, Tensor, TensorHandle, ops};
 
-fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     let file = std::env::var_os("GRADIENT_MODEL").expect("GRADIENT_MODEL names a model");
     let models = Path::new(&file).parent().and_then(Path::parent);
     models.expect("the folder of the models").join(name)

@@ -175,6 +175,8 @@ fn schedules_are_all_compared() {
     compared.insert("Constant".to_owned());
     // Your own: compared with one of Keras' in `optimizers.rs`.
     compared.insert("Function".to_owned());
+    // Compared with layers of the same weights in `saved.rs`.
+    compared.insert("SavedLayer".to_owned());
     check(
         "schedules",
         &variants("optimizer/schedule.rs", "Schedule"),
@@ -191,6 +193,8 @@ fn layers_are_all_compared() {
     compared.extend(keras::COMPARED.iter().map(|(layer, _)| (*layer).to_owned()));
     // Your own: compared with one of Keras' in `own.rs`.
     compared.insert("Function".to_owned());
+    // Compared with layers of the same weights in `saved.rs`.
+    compared.insert("SavedLayer".to_owned());
     check("layers", &implementors("layer", "Layer"), &compared);
 }
 

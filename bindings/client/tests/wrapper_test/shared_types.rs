@@ -178,6 +178,7 @@ const _: () = {
     shared::<tfp::nn::layer::ReversibleEmbedding>();
     shared::<tfp::nn::layer::RmsNorm>();
     shared::<tfp::nn::layer::RnnKind>();
+    shared::<tfp::nn::layer::SavedLayer>();
     shared::<tfp::nn::layer::Scaling>();
     shared::<tfp::nn::layer::Score>();
     shared::<tfp::nn::layer::SeparableConv>();

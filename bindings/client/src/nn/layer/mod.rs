@@ -34,6 +34,7 @@ mod recurrent;
 mod regularized;
 mod reshape;
 mod reversible;
+mod saved;
 mod separable;
 mod sequential;
 mod shared;
@@ -91,6 +92,7 @@ pub use self::reshape::{
 };
 pub(crate) use self::reversible::{Back, Tables};
 pub use self::reversible::{Reversed, ReversibleEmbedding};
+pub use self::saved::SavedLayer;
 pub use self::separable::{DepthwiseConv1d, SeparableConv};
 pub use self::sequential::Sequential;
 pub use self::shared::SharedLayer;
