@@ -83,7 +83,8 @@ pub use self::noise::{
     SpatialDropout,
 };
 pub use self::norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm, UnitNorm};
-use self::parts::Address;
+#[doc(hidden)]
+pub use self::parts::Address;
 pub(crate) use self::pass::MaskList;
 pub use self::pass::Pass;
 pub use self::pool::{GlobalPool, Pooling, Pooling3d};
