@@ -32,7 +32,20 @@ fn main() -> Result<()> {
 """
 
 TRAINING = """
+use tfp::nn::layer::{Composed, Dense, Layer, Node};
+use tfp::nn::{Model, Weights};
 use tfp::{EagerContext, Result, Tape, Variable, ops};
+
+#[derive(Model)]
+struct Net {
+    hidden: Dense,
+}
+
+impl Composed for Net {
+    fn call(&self, x: &Node) -> Result<Node> {
+        self.hidden.on(x)
+    }
+}
 
 fn main() -> Result<()> {
     let ctx = EagerContext::new()?;
@@ -41,6 +54,9 @@ fn main() -> Result<()> {
     let square = ops::square(&tape, w.read(&tape)?)?;
     let gradient = tape.gradient(&square, &w.handle_in(&ctx)?)?;
     println!("{}", gradient.to_tensor()?.to_scalar::<f32>()?);
+    let net = Net { hidden: Dense::new(2) };
+    let model = net.model(&[&Node::input(&Weights::new(&ctx, 1), "x", &[3])?])?;
+    println!("{}", model.variables()[0].name());
     Ok(())
 }
 """
@@ -182,7 +198,7 @@ def test_the_whole_client_builds_and_runs(project: pathlib.Path) -> None:
     )
     done = run([str(build(project, folder))], folder, TF_LIBRARY_PATH=str(LIBRARY))
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "4\n"
+    assert done.stdout == "4\nhidden/kernel\n"
 
 
 def test_kernels_and_what_models_run_on_compute(project: pathlib.Path) -> None:

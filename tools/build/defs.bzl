@@ -2,7 +2,7 @@
 
 load("@pip//:requirements.bzl", "requirement")
 load("@rules_python//python:defs.bzl", "py_binary", "py_library", "py_test")
-load("@rules_rust//rust:defs.bzl", "rust_binary", "rust_clippy", "rust_library", "rust_shared_library", "rust_test")
+load("@rules_rust//rust:defs.bzl", "rust_binary", "rust_clippy", "rust_library", "rust_proc_macro", "rust_shared_library", "rust_test")
 load("@rust_config//:config.bzl", "HAS_CLIPPY")
 
 _EDITION = "2024"
@@ -39,6 +39,17 @@ def tfp_rust_binary(name, clippy = True, **kwargs):
       **kwargs: as for `rust_binary`.
     """
     rust_binary(name = name, edition = _EDITION, **kwargs)
+    _clippy(name, clippy, kwargs.get("testonly", False))
+
+def tfp_rust_proc_macro(name, clippy = True, **kwargs):
+    """A `rust_proc_macro` of the repository's edition; warnings of clippy are errors.
+
+    Args:
+      name: name of the target.
+      clippy: whether clippy judges it; off for crates that a generator writes.
+      **kwargs: as for `rust_proc_macro`.
+    """
+    rust_proc_macro(name = name, edition = _EDITION, **kwargs)
     _clippy(name, clippy, kwargs.get("testonly", False))
 
 def tfp_rust_shared_library(name, clippy = True, **kwargs):

@@ -183,9 +183,12 @@ WIRE: Table = {
     "type_set": "data_type",
 }
 
+DERIVE: Table = {"parse": "", "emit": "parse"}
+
 RUST: Mapping[str, Table] = {
     "bindings/client/src": CLIENT,
     "bindings/core/src": CORE,
+    "bindings/derive/src": DERIVE,
     "bindings/wire/src": WIRE,
     "gpu/src": GPU,
     "kernels/src": KERNELS,

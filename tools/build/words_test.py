@@ -35,6 +35,7 @@ LONGEST_BULLET = 40
 PUBLIC_CRATES = (
     "bindings/client/src",
     "bindings/core/src",
+    "bindings/derive/src",
     "bindings/plugin/src",
     "bindings/wire/src",
     "converters/embedded/src",

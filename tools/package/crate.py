@@ -19,7 +19,7 @@ from tools.package import sbom
 
 LICENCE: Final = "Apache-2.0"
 _KEPT: Final = ("edition", "rust-version", "description")
-_LIBRARY: Final = ("doctest", "crate-type")
+_LIBRARY: Final = ("doctest", "crate-type", "proc-macro")
 
 
 class CrateError(Exception):

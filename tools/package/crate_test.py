@@ -59,6 +59,11 @@ def test_the_manifest_is_one_of_a_package() -> None:
     assert set(found) == {"package", "lib", "features", "dependencies"}
 
 
+def test_a_macro_stays_one() -> None:
+    text = MANIFEST.replace("doctest = false", "proc-macro = true")
+    assert crate.manifest(text, WORKSPACE, "1.2.3")["lib"]["proc-macro"] is True
+
+
 def test_another_version_or_licence_is_an_error() -> None:
     with pytest.raises(crate.CrateError, match=r"version is 1\.2\.3, expected 2\.0\.0"):
         crate.manifest(MANIFEST, WORKSPACE, "2.0.0")

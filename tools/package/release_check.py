@@ -53,6 +53,7 @@ PACKAGES: Final = (
     Package("//bindings/wire:crate", _CRATES_TEST),
     Package("//bindings/plugin:crate", _CRATES_TEST),
     Package("//bindings/core:crate", _CRATES_TEST),
+    Package("//bindings/derive:crate", _CRATES_TEST),
     Package("//bindings/ops:crate", _CRATES_TEST),
     Package("//bindings/client:crate", _CRATES_TEST),
     Package("//converters/embedded:crate", _CRATES_TEST),

@@ -51,13 +51,24 @@ pub(crate) struct Taken {
     variables: VecDeque<Variable>,
 }
 
-/// Whether a layer's variables are noted, or those of its first call are taken.
+/// Where what layers take is noted, and from where they take what was noted before.
 #[derive(Clone, Default)]
-enum Sharing {
-    #[default]
-    None,
-    Note(Arc<Mutex<Taken>>),
-    Take(Arc<Mutex<Taken>>),
+struct Sharing {
+    take: Option<Arc<Mutex<Taken>>>,
+    notes: Vec<Arc<Mutex<Taken>>>,
+}
+
+impl Sharing {
+    /// Takes the next of what was noted.
+    fn next<T>(&self, next: impl FnOnce(&mut Taken) -> Option<T>) -> Option<T> {
+        self.take.as_ref().and_then(|taken| next(&mut lock(taken)))
+    }
+
+    fn note(&self, mut note: impl FnMut(&mut Taken)) {
+        for taken in &self.notes {
+            note(&mut lock(taken));
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -72,7 +83,7 @@ impl Weights {
             context: context.any(),
             prefix: String::new(),
             name: None,
-            sharing: Sharing::None,
+            sharing: Sharing::default(),
             given: None,
             firsts: Vec::new(),
             shared: Arc::new(Mutex::new(Shared {
@@ -104,17 +115,13 @@ impl Weights {
     #[must_use]
     pub fn layer(&self, name: &str) -> Self {
         let name = self.name.as_deref().unwrap_or(name);
-        let full = match &self.sharing {
-            Sharing::Take(taken) => lock(taken).names.pop_front(),
-            Sharing::None | Sharing::Note(_) => None,
-        };
+        let full = self.sharing.next(|taken| taken.names.pop_front());
         if let Some(full) = &full {
             lock(&self.shared).names.push(full.clone());
         }
         let full = full.unwrap_or_else(|| self.unique(name));
-        if let Sharing::Note(taken) = &self.sharing {
-            lock(taken).names.push_back(full.clone());
-        }
+        self.sharing
+            .note(|taken| taken.names.push_back(full.clone()));
         Self {
             prefix: format!("{full}/"),
             name: None,
@@ -150,9 +157,19 @@ impl Weights {
     /// Returns the same place, where what layers take is noted.
     pub(crate) fn noting(&self, taken: &Arc<Mutex<Taken>>) -> Self {
         Self {
-            sharing: Sharing::Note(taken.clone()),
+            sharing: Sharing {
+                take: None,
+                notes: vec![taken.clone()],
+            },
             ..self.clone()
         }
+    }
+
+    /// Returns the same place, where what layers take is noted here, too.
+    pub(crate) fn also_noting(&self, taken: &Arc<Mutex<Taken>>) -> Self {
+        let mut place = self.clone();
+        place.sharing.notes.push(taken.clone());
+        place
     }
 
     /// Returns the same place, where layers take what was noted.
@@ -164,7 +181,10 @@ impl Weights {
             variables: taken.variables.clone(),
         };
         Self {
-            sharing: Sharing::Take(Arc::new(Mutex::new(again))),
+            sharing: Sharing {
+                take: Some(Arc::new(Mutex::new(again))),
+                notes: Vec::new(),
+            },
             ..self.clone()
         }
     }
@@ -265,8 +285,8 @@ impl Weights {
         first: Initializer,
         trainable: bool,
     ) -> Result<Variable> {
-        if let Sharing::Take(taken) = &self.sharing {
-            let variable = lock(taken).variables.pop_front();
+        if self.sharing.take.is_some() {
+            let variable = self.sharing.next(|taken| taken.variables.pop_front());
             let variable = variable.filter(|variable| *variable.shape() == Shape::from(shape));
             let variable = variable.ok_or_else(|| {
                 Error::argument(format!(
@@ -275,6 +295,8 @@ impl Weights {
                     self.prefix
                 ))
             })?;
+            self.sharing
+                .note(|taken| taken.variables.push_back(variable.clone()));
             let asked = (name.to_owned(), variable.clone());
             lock(&self.shared).asked.push(asked);
             return Ok(variable);
@@ -292,9 +314,8 @@ impl Weights {
                 Variable::with_options(&self.context, &full, value, &options)?
             }
         };
-        if let Sharing::Note(taken) = &self.sharing {
-            lock(taken).variables.push_back(variable.clone());
-        }
+        self.sharing
+            .note(|taken| taken.variables.push_back(variable.clone()));
         let mut shared = lock(&self.shared);
         shared.variables.push(variable.clone());
         shared.asked.push((name.to_owned(), variable.clone()));
@@ -335,15 +356,9 @@ impl Weights {
     /// Returns a seed that no other variable or layer of the model has.
     #[must_use]
     pub fn next_seed(&self) -> u32 {
-        if let Sharing::Take(taken) = &self.sharing
-            && let Some(seed) = lock(taken).seeds.pop_front()
-        {
-            return seed;
-        }
-        let seed = self.fresh_seed();
-        if let Sharing::Note(taken) = &self.sharing {
-            lock(taken).seeds.push_back(seed);
-        }
+        let taken = self.sharing.next(|taken| taken.seeds.pop_front());
+        let seed = taken.unwrap_or_else(|| self.fresh_seed());
+        self.sharing.note(|taken| taken.seeds.push_back(seed));
         seed
     }
 
@@ -432,7 +447,7 @@ impl Weights {
 
     /// Makes a penalty of a variable, which may be your own, part of the loss.
     pub fn penalize_by(&self, variable: &Variable, regularizer: Arc<dyn RegularizerFunction>) {
-        if !matches!(self.sharing, Sharing::Take(_)) {
+        if self.sharing.take.is_none() {
             let mut shared = lock(&self.shared);
             shared.penalties.push((variable.clone(), regularizer));
         }
@@ -440,7 +455,7 @@ impl Weights {
 
     /// Makes a variable fulfil a constraint after each step of training.
     pub fn constrain(&self, variable: &Variable, constraint: Arc<dyn ConstraintFunction>) {
-        if !matches!(self.sharing, Sharing::Take(_)) {
+        if self.sharing.take.is_none() {
             let mut shared = lock(&self.shared);
             shared.constraints.push((variable.clone(), constraint));
         }

@@ -3,6 +3,7 @@
 mod built;
 mod categories;
 mod complete;
+mod composed;
 mod datasets;
 mod derivatives;
 mod functional;

@@ -83,6 +83,7 @@ const _: () = {
     shared::<tfp::nn::functional::SimpleRnn<AnyValue>>();
     shared::<tfp::nn::layer::ActivityPenalty<layer::Dense>>();
     shared::<tfp::nn::layer::AdaptivePooling>();
+    shared::<tfp::nn::layer::Address>();
     shared::<tfp::nn::layer::AlphaDropout>();
     shared::<tfp::nn::layer::AspectRatio>();
     shared::<tfp::nn::layer::Attention>();

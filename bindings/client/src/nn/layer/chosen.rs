@@ -14,11 +14,14 @@ pub(super) fn build<T>(
 ) -> Result<(T, Vec<Variable>)> {
     let before = weights.asked();
     let built = build(weights)?;
-    let (mut chosen, mut names) = (Vec::new(), Vec::new());
+    let (mut chosen, mut names): (Vec<Variable>, Vec<String>) = (Vec::new(), Vec::new());
     for (asked, variable) in weights.asked_by_name(before) {
         let last = asked.rsplit('/').next().unwrap_or_default();
         names.push(format!("'{last}'"));
-        if last == name {
+        // A layer inside may be called twice.
+        let is_new =
+            |chosen: &[Variable]| chosen.iter().all(|one| one.handle() != variable.handle());
+        if last == name && is_new(&chosen) {
             chosen.push(variable);
         }
     }

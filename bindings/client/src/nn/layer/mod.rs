@@ -9,6 +9,7 @@ mod attention;
 mod block_lstm;
 mod categorical;
 mod chosen;
+mod composed;
 mod constrained;
 mod conv;
 mod conv3d;
@@ -27,6 +28,7 @@ mod moments;
 mod node;
 mod noise;
 mod norm;
+mod parts;
 mod pass;
 mod pool;
 mod rectifier;
@@ -55,6 +57,7 @@ use crate::context::value::AnyValue;
 pub use self::adaptive::AdaptivePooling;
 pub use self::attention::{Attention, GroupedQueryAttention, MultiHeadAttention, Score};
 pub use self::categorical::{CategoryEncoding, Discretization, Encoding};
+pub use self::composed::{Composed, Field, Fields};
 pub use self::constrained::Constrained;
 pub use self::conv::{Conv, ConvTranspose, DepthwiseConv2d};
 pub use self::conv_lstm::ConvLstm;
@@ -81,6 +84,8 @@ pub use self::noise::{
     SpatialDropout,
 };
 pub use self::norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm, UnitNorm};
+#[doc(hidden)]
+pub use self::parts::Address;
 pub(crate) use self::pass::MaskList;
 pub use self::pass::Pass;
 pub use self::pool::{GlobalPool, Pooling, Pooling3d};
@@ -103,6 +108,7 @@ pub use self::spectral::SpectralNorm;
 pub(crate) use self::spectral::VECTOR;
 pub use self::standardized::{Measured, Normalization};
 pub use self::wrapper::TimeDistributed;
+pub use tfp_derive::Model;
 
 /// A layer with its variables: from (batch, ...) to (batch, ...).
 pub type Forward = Box<dyn Fn(&Pass<'_>, &AnyValue) -> Result<AnyValue> + Send + Sync>;
@@ -150,6 +156,16 @@ impl From<Built> for BuiltMany {
             outputs: vec![output],
         }
     }
+}
+
+/// A layer with one output as one with one input, too.
+fn only(BuiltMany { forward, outputs }: BuiltMany) -> Result<Built> {
+    let [output] = <[_; 1]>::try_from(outputs)
+        .map_err(|outputs| Error::argument(format!("the model has {} outputs", outputs.len())))?;
+    Built::new(output, move |pass, x| {
+        let value = forward(pass, std::slice::from_ref(x))?.pop();
+        value.ok_or_else(|| Error::argument("a model returned no value"))
+    })
 }
 
 /// An error about a number of inputs.
@@ -205,6 +221,36 @@ pub trait Layer {
         path.rsplit("::").next().unwrap_or(path).to_owned()
     }
 
+    /// Calls the layer with a node, as [`Node::then`]; a model of your own calls its fields so.
+    ///
+    /// # Errors
+    /// As for [`Node::then`].
+    fn on(&self, x: &Node) -> Result<Node> {
+        x.then(self)
+    }
+
+    /// Calls the layer with several nodes and returns its first output, as [`Node::join`].
+    ///
+    /// # Errors
+    /// As for [`Node::join`].
+    fn on_all(&self, nodes: &[&Node]) -> Result<Node> {
+        Node::join(self, nodes)
+    }
+
+    /// Calls the layer with several nodes and returns all its outputs, as [`Node::outputs`].
+    ///
+    /// # Errors
+    /// As for [`Node::outputs`].
+    fn outputs_on(&self, nodes: &[&Node]) -> Result<Vec<Node>> {
+        Node::outputs(None, self, nodes)
+    }
+
+    /// Which layer it is, so that a struct knows its fields when they are called.
+    #[doc(hidden)]
+    fn address(&self) -> Address {
+        Address::of(self)
+    }
+
     /// Adds a penalty of the variables with a name, as `kernel`, `bias` or `embeddings`, to the loss.
     /// Building the layer is an error if it makes no such variable.
     fn regularized(
@@ -258,7 +304,7 @@ pub trait Layer {
 }
 
 macro_rules! pointers {
-    ($($pointer:ty),*) => {
+    ($($pointer:ty { $($own:item)* })*) => {
         $(impl<L: Layer + ?Sized> Layer for $pointer {
             fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
                 (**self).build(weights, input)
@@ -275,11 +321,43 @@ macro_rules! pointers {
             fn kind(&self) -> String {
                 (**self).kind()
             }
+
+            $($own)*
         })*
     };
 }
 
-pointers!(Box<L>, &L);
+pointers! {
+    Box<L> {
+        fn address(&self) -> Address {
+            match (**self).address() {
+                // What has no size has no place of its own; the box has.
+                inside if inside.is_sizeless() => Address::of(self),
+                inside => inside,
+            }
+        }
+    }
+
+    &L {
+        fn address(&self) -> Address {
+            (**self).address()
+        }
+
+        // By default a call is one of a reference to the layer: without these, references to references
+        // would have no end.
+        fn on(&self, x: &Node) -> Result<Node> {
+            (**self).on(x)
+        }
+
+        fn on_all(&self, nodes: &[&Node]) -> Result<Node> {
+            (**self).on_all(nodes)
+        }
+
+        fn outputs_on(&self, nodes: &[&Node]) -> Result<Vec<Node>> {
+            (**self).outputs_on(nodes)
+        }
+    }
+}
 
 /// An error about an input shape.
 fn wrong_input(layer: &str, expected: &str, input: &[i64]) -> Error {

@@ -9,7 +9,7 @@ use tfp_core::{DataType, Error, ErrorKind, Result};
 use super::depth::Nodes;
 use super::described::{Arguments, Inside, KerasLayer, fresh_identity};
 use super::node::{Call, Node};
-use super::{Built, BuiltMany, Layer, MaskList, Pass};
+use super::{Built, BuiltMany, Layer, MaskList, Pass, only};
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
 use crate::variable::Variable;
@@ -325,6 +325,21 @@ impl Model {
             .map(|port| at(&values, port.value))
             .collect()
     }
+
+    /// The model as a layer that was built.
+    pub(super) fn built(&self) -> Result<BuiltMany> {
+        let outputs = self.outputs().iter().map(|port| port.shape.clone());
+        let model = self.clone();
+        BuiltMany::new(outputs.collect(), move |pass, inputs| {
+            let masked = inputs
+                .iter()
+                .enumerate()
+                .map(|(index, input)| (input.clone(), pass.mask_of(index)));
+            let (values, masks) = model.run(pass, masked.collect())?.into_iter().unzip();
+            pass.pass_masks(masks);
+            Ok(values)
+        })
+    }
 }
 
 /// Says which layer an error is about.
@@ -381,14 +396,7 @@ impl Layer for Model {
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let BuiltMany { forward, outputs } = self.build_many(weights, &[input])?;
-        let [output] = <[_; 1]>::try_from(outputs).map_err(|outputs| {
-            Error::argument(format!("the model has {} outputs", outputs.len()))
-        })?;
-        Built::new(output, move |pass, x| {
-            let value = forward(pass, std::slice::from_ref(x))?.pop();
-            value.ok_or_else(|| Error::argument("a model returned no value"))
-        })
+        only(self.build_many(weights, &[input])?)
     }
 
     fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
@@ -416,17 +424,7 @@ impl Layer for Model {
             )));
         }
         weights.ask(self.variables());
-        let outputs = self.outputs().iter().map(|port| port.shape.clone());
-        let model = self.clone();
-        BuiltMany::new(outputs.collect(), move |pass, inputs| {
-            let masked = inputs
-                .iter()
-                .enumerate()
-                .map(|(index, input)| (input.clone(), pass.mask_of(index)));
-            let (values, masks) = model.run(pass, masked.collect())?.into_iter().unzip();
-            pass.pass_masks(masks);
-            Ok(values)
-        })
+        self.built()
     }
 
     fn kind(&self) -> String {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tfp_core::{DataType, Error, ErrorKind, Result};
 
 use super::described::KerasLayer;
+use super::parts::{Called, Parts};
 use super::{BuiltMany, ForwardMany, LARGEST, Layer};
 use crate::nn::Weights;
 use crate::variable::Variable;
@@ -39,6 +40,8 @@ pub(crate) struct Call {
     /// What Keras' files say of the layer, or why they can't; nothing for an input.
     pub keras: Option<Result<KerasLayer>>,
     weights: Weights,
+    /// The fields of the struct that is built.
+    parts: Option<Arc<Parts>>,
 }
 
 impl Drop for Call {
@@ -96,6 +99,30 @@ impl Node {
             dtype,
             keras: None,
             weights: weights.clone(),
+            parts: None,
+        }))
+    }
+
+    /// Returns an input like this one, from which the layers of a struct are known when they are called.
+    pub(super) fn within(&self, parts: &Arc<Parts>) -> Result<Self> {
+        let call = &self.call;
+        if call.forward.is_some() {
+            return Err(Error::argument(format!(
+                "'{}' is the output of a layer and can't be an input of a model",
+                call.name
+            )));
+        }
+        Ok(Self::first(Call {
+            name: call.name.clone(),
+            kind: call.kind.clone(),
+            parents: Vec::new(),
+            outputs: call.outputs.clone(),
+            forward: None,
+            variables: Vec::new(),
+            dtype: call.dtype,
+            keras: None,
+            weights: call.weights.clone(),
+            parts: Some(parts.clone()),
         }))
     }
 
@@ -166,6 +193,11 @@ impl Node {
         };
         let weights = &first.call.weights;
         let shapes: Vec<&[i64]> = nodes.iter().map(|node| node.shape()).collect();
+        let parts = nodes.iter().find_map(|node| node.call.parts.clone());
+        let part = parts
+            .as_ref()
+            .and_then(|parts| parts.call(&layer.address()));
+        let name = name.or(part.as_ref().and_then(Called::name));
         let shown = name.map_or_else(|| layer.kind(), |name| format!("{name} ({})", layer.kind()));
         if nodes.iter().any(|node| !node.call.weights.is_same(weights)) {
             return Err(Error::argument(format!(
@@ -177,12 +209,14 @@ impl Node {
             built,
             name,
             variables,
-        } = build(weights, name, layer, &shapes).map_err(|error| match error.kind() {
-            ErrorKind::Argument { message } => Error::argument(format!(
-                "layer {shown}, called with {}: {message}",
-                names(nodes)
-            )),
-            _ => error,
+        } = build(weights, name, part.as_ref(), layer, &shapes).map_err(|error| {
+            match error.kind() {
+                ErrorKind::Argument { message } => Error::argument(format!(
+                    "layer {shown}, called with {}: {message}",
+                    names(nodes)
+                )),
+                _ => error,
+            }
         })?;
         let call = Arc::new(Call {
             name,
@@ -192,8 +226,9 @@ impl Node {
             forward: Some(built.forward),
             variables,
             dtype: None,
-            keras: Some(layer.keras(&shapes)),
+            keras: Some(described(layer.keras(&shapes), part.as_ref())),
             weights: weights.clone(),
+            parts,
         });
         Ok((0..call.outputs.len())
             .map(|output| Self {
@@ -259,6 +294,7 @@ struct Built {
 fn build(
     weights: &Weights,
     name: Option<&str>,
+    part: Option<&Called>,
     layer: &dyn Layer,
     shapes: &[&[i64]],
 ) -> Result<Built> {
@@ -274,6 +310,13 @@ fn build(
         Some(name) => &weights.named(name),
         None => weights,
     };
+    let place = match part {
+        Some(part) if !part.is_sizeless => match part.is_first {
+            true => &place.also_noting(&part.taken),
+            false => &place.taking(&part.taken),
+        },
+        _ => place,
+    };
     let (asked, named) = (weights.asked(), weights.names());
     let built = layer.build_many(place, shapes)?;
     let taken = weights.name_since(named);
@@ -282,15 +325,36 @@ fn build(
         (None, Some(name)) => weights.unique(name),
         (None, None) => weights.unique(&snake_case(&layer.kind())),
     };
+    let variables = weights.asked_since(asked);
+    if let Some(part) = part
+        && part.is_sizeless
+        && !variables.is_empty()
+    {
+        return Err(Error::argument(format!(
+            "the field '{}' has variables and a type without a size, so that others of the type can't be \
+             told from it; make it a Box",
+            part.path
+        )));
+    }
     Ok(Built {
         built,
         name,
-        variables: weights.asked_since(asked),
+        variables,
+    })
+}
+
+/// What Keras' files say of a call: those of one field are calls of one layer.
+fn described(keras: Result<KerasLayer>, part: Option<&Called>) -> Result<KerasLayer> {
+    let keras = keras?;
+    let identity = part.filter(|part| !part.is_sizeless);
+    Ok(KerasLayer {
+        identity: keras.identity.or(identity.map(|part| part.identity)),
+        ..keras
     })
 }
 
 /// `GlobalPool` to `global_pool`.
-fn snake_case(name: &str) -> String {
+pub(super) fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     let mut before = 'A';
     for letter in name.chars() {
