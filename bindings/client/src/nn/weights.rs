@@ -329,20 +329,19 @@ impl Weights {
     /// variable.
     pub(crate) fn adopt(&self, name: &str, variable: &Variable) -> Result<()> {
         let mut own = variable.renamed(format!("{}{name}", self.prefix));
-        if let Sharing::Take(taken) = &self.sharing {
-            let first = lock(taken).variables.pop_front();
+        if self.sharing.take.is_some() {
+            let first = self.sharing.next(|taken| taken.variables.pop_front());
             own = first.ok_or_else(|| {
                 Error::argument(format!("the layer is shared, and had no '{name}' before"))
             })?;
         } else {
-            if let Sharing::Note(taken) = &self.sharing {
-                lock(taken).variables.push_back(own.clone());
-            }
             let variables = &mut lock(&self.shared).variables;
             if !variables.iter().any(|one| one.handle() == own.handle()) {
                 variables.push(own.clone());
             }
         }
+        self.sharing
+            .note(|taken| taken.variables.push_back(own.clone()));
         lock(&self.shared).asked.push((name.to_owned(), own));
         Ok(())
     }
