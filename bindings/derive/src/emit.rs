@@ -11,8 +11,9 @@ pub fn implementations(model: &Model) -> TokenStream {
     for field in &model.fields {
         let field_name = field.to_string();
         let path = field_name.trim_start_matches("r#");
-        let visit =
-            format!("::tfp::nn::layer::Field::each_layer(&self.{field_name}, \"{path}\", visit);");
+        let visit = format!(
+            "::tfp::nn::layer::Field::each_layer_at(&self.{field_name}, \"{path}\", visit);"
+        );
         // A field that is not a layer is an error there.
         visits.extend(code(&visit, field.span()));
     }

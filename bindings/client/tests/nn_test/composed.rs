@@ -3,23 +3,22 @@
 use std::collections::BTreeMap;
 
 use tfp::nn::layer::{
-    Add, BatchNorm, Built, Composed, Concatenate, Dense, Dropout, Fields, Flatten, Layer, Node,
-    Sequential, SharedLayer,
+    Add, BatchNorm, Composed, Dense, Dropout, Fields, Flatten, Layer, Node, Sequential, SharedLayer,
 };
 use tfp::nn::optimizer::Sgd;
-use tfp::nn::training::{Head, Plan, Trainer};
-use tfp::nn::{Activation, Initializer, Loss, Model, Regularizer, Weights};
-use tfp::{EagerContext, Graph, Mode, Result, Tensor, ops};
+use tfp::nn::training::{Plan, Trainer};
+use tfp::nn::{Activation, Loss, Model, Regularizer, Weights};
+use tfp::{EagerContext, Graph, Mode, Result, Tensor};
 
 /// A skip over a layer that is called twice.
 #[derive(Model)]
-struct Block {
+pub(crate) struct Block {
     norm: BatchNorm,
     dense: Dense,
 }
 
 impl Block {
-    fn new(units: i64) -> Self {
+    pub(crate) fn new(units: i64) -> Self {
         Self {
             norm: BatchNorm::default(),
             dense: Dense::new(units),
@@ -52,7 +51,7 @@ pub(crate) struct Net {
 }
 
 impl Net {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             flatten: Flatten,
             stem: Dense::new(4),
@@ -86,7 +85,7 @@ impl Composed for Net {
 }
 
 /// The names of the variables of a block.
-fn block(path: &str) -> Vec<String> {
+pub(crate) fn block(path: &str) -> Vec<String> {
     let norm = ["gamma", "beta", "moving_mean", "moving_variance"];
     let norm = norm.iter().map(|name| format!("{path}/norm/{name}"));
     let dense = ["kernel", "bias"].iter();
@@ -121,13 +120,13 @@ fn of_nodes(weights: &Weights) -> Result<Model> {
     Model::new(&[&input], &[("y", &x.then_named("in", Dense::new(2))?)])
 }
 
-fn numbers(dims: &[i64]) -> Result<Tensor> {
+pub(crate) fn numbers(dims: &[i64]) -> Result<Tensor> {
     let count = dims.iter().product::<i64>();
     let value = |index: i64| ((index * 7 + 3) % 11) as f32 / 5.0 - 1.0;
     Tensor::from_vec((0..count).map(value).collect(), dims)
 }
 
-fn assert_close(found: &Tensor, expected: &Tensor) -> Result<()> {
+pub(crate) fn assert_close(found: &Tensor, expected: &Tensor) -> Result<()> {
     let (found, expected) = (found.to_vec::<f32>()?, expected.to_vec::<f32>()?);
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(&expected) {
@@ -137,18 +136,18 @@ fn assert_close(found: &Tensor, expected: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn names(model: &Model) -> Vec<&str> {
+pub(crate) fn names(model: &Model) -> Vec<&str> {
     model.variables().iter().map(|one| one.name()).collect()
 }
 
-fn said<T>(result: Result<T>) -> String {
+pub(crate) fn said<T>(result: Result<T>) -> String {
     result
         .err()
         .map(|error| error.to_string())
         .unwrap_or_default()
 }
 
-fn plan() -> Plan<Sgd> {
+pub(crate) fn plan() -> Plan<Sgd> {
     Plan::new(Loss::MeanSquaredError, Sgd::default()).rate(0.1)
 }
 
@@ -284,214 +283,5 @@ fn a_penalty_is_of_each_variable_once() -> Result<()> {
         (found - expected).abs() <= 1e-6 * expected,
         "{found} {expected}"
     );
-    Ok(())
-}
-
-/// Two inputs, a layer for both, and two outputs.
-#[derive(Model)]
-struct Towers {
-    tower: Dense,
-    both: Concatenate,
-    class: Dense,
-    age: Dense,
-}
-
-impl Towers {
-    fn new() -> Self {
-        Self {
-            tower: Dense::new(4),
-            both: Concatenate::default(),
-            class: Dense::new(2),
-            age: Dense::new(1),
-        }
-    }
-}
-
-impl Composed for Towers {
-    fn call_many(&self, inputs: &[Node]) -> Result<Vec<Node>> {
-        let towers = inputs.iter().map(|input| self.tower.on(input));
-        let towers = towers.collect::<Result<Vec<_>>>()?;
-        let both = self.both.on_all(&towers.iter().collect::<Vec<_>>())?;
-        Ok(vec![self.class.on(&both)?, self.age.on(&both)?])
-    }
-}
-
-#[test]
-fn inputs_and_outputs_are_several() -> Result<()> {
-    let place = EagerContext::new()?;
-    let weights = Weights::new(&place, 3);
-    let left = Node::input(&weights, "left", &[3])?;
-    let right = Node::input(&weights, "right", &[3])?;
-    let model = Towers::new().model(&[&left, &right])?;
-    let expected =
-        ["tower", "class", "age"].map(|name| [format!("{name}/kernel"), format!("{name}/bias")]);
-    assert_eq!(names(&model), expected.concat());
-    let ports = |ports: &[tfp::nn::layer::Port]| {
-        let names = ports.iter().map(|port| port.name.clone());
-        names.collect::<Vec<_>>()
-    };
-    assert_eq!(ports(model.inputs()), ["left", "right"]);
-    assert_eq!(ports(model.outputs()), ["class", "age"]);
-    let head = || Head::new(Loss::MeanSquaredError);
-    let plan = plan().head("class", head()).head("age", head());
-    let mut trainer = Trainer::new(model, plan)?;
-    let (x, y) = (numbers(&[5, 3])?, numbers(&[5, 3])?);
-    let (class, age) = (numbers(&[5, 2])?, numbers(&[5, 1])?);
-    let loss = trainer.train_on([&x, &y], [("age", &age), ("class", &class)])?;
-    assert!(loss.is_finite());
-
-    // As a layer.
-    let outputs = Towers::new().outputs_on(&[&left, &right])?;
-    let shapes: Vec<&[i64]> = outputs.iter().map(Node::shape).collect();
-    assert_eq!(shapes, [[2], [1]]);
-    let all = weights.variables();
-    let last = all.last().map(|one| one.name());
-    assert_eq!(last, Some("towers/age/bias"));
-    let refused = said(Block::new(3).on_all(&[&left, &right]));
-    assert!(
-        refused.contains("Block takes one input, found 2"),
-        "{refused}"
-    );
-    Ok(())
-}
-
-/// Multiplies by a number; the type has no size.
-struct Scale;
-
-impl Layer for Scale {
-    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let factor = weights
-            .layer("scale")
-            .trainable("factor", &[], Initializer::Ones)?;
-        Ok(Built {
-            output: input.to_vec(),
-            forward: Box::new(move |pass, x| {
-                let cx = pass.context();
-                ops::mul(cx, x, factor.read(cx)?)
-            }),
-        })
-    }
-}
-
-#[derive(Model)]
-struct Sizeless {
-    scale: Scale,
-}
-
-impl Composed for Sizeless {
-    fn call(&self, x: &Node) -> Result<Node> {
-        self.scale.on(x)
-    }
-}
-
-#[derive(Model)]
-struct Boxed {
-    one: Box<dyn Layer>,
-    other: Box<Scale>,
-}
-
-impl Composed for Boxed {
-    fn call(&self, x: &Node) -> Result<Node> {
-        self.one.on(&self.other.on(&self.one.on(x)?)?)
-    }
-}
-
-#[derive(Model)]
-struct Copied {
-    first: Dense,
-    last: Vec<Dense>,
-}
-
-impl Composed for Copied {
-    fn call(&self, x: &Node) -> Result<Node> {
-        let last = self.last[0];
-        self.first.on(x)?.then(last)
-    }
-}
-
-#[derive(Model)]
-struct Silent {
-    _dense: Dense,
-}
-
-impl Composed for Silent {}
-
-#[test]
-fn what_can_not_be_built_says_why() -> Result<()> {
-    let weights = Weights::new(&EagerContext::new()?, 3);
-    let x = Node::input(&weights, "x", &[3])?;
-    let refused = said(Sizeless { scale: Scale }.model(&[&x]));
-    assert!(
-        refused.contains("the field 'scale' has variables"),
-        "{refused}"
-    );
-    let boxed = Boxed {
-        one: Box::new(Scale),
-        other: Box::new(Scale),
-    };
-    let weights = Weights::new(&EagerContext::new()?, 3);
-    let x = Node::input(&weights, "x", &[3])?;
-    assert_eq!(names(&boxed.model(&[&x])?), ["one/factor", "other/factor"]);
-
-    let copied = Copied {
-        first: Dense::new(3),
-        last: vec![Dense::new(3)],
-    };
-    let refused = said(copied.model(&[&x]));
-    assert!(
-        refused
-            .contains("Copied does not call its layers last/0; call them as `self.last[0].on(&x)`"),
-        "{refused}"
-    );
-    let silent = Silent {
-        _dense: Dense::new(3),
-    };
-    let refused = said(silent.model(&[&x]));
-    assert!(
-        refused.contains("Silent is called with the one input 'x'"),
-        "{refused}"
-    );
-    let refused = said(Block::new(3).model(&[&x, &x]));
-    assert!(
-        refused.contains("Block takes one input, found 2"),
-        "{refused}"
-    );
-    let refused = said(Block::new(3).model(&[&x.then(Activation::Relu)?]));
-    assert!(
-        refused.contains("can't be an input of a model"),
-        "{refused}"
-    );
-    let refused = said(x.then_named("outer", Block::new(4)));
-    assert!(
-        refused.contains("layer outer (Block), called with 'x'"),
-        "{refused}"
-    );
-    Ok(())
-}
-
-/// A model of layers of Keras is a file of Keras; one of models of your own is not.
-#[test]
-fn files_of_keras_have_its_layers() -> Result<()> {
-    let place = EagerContext::new()?;
-    let weights = Weights::new(&place, 3);
-    let model = Block::new(3).model(&[&Node::input(&weights, "x", &[3])?])?;
-    let path = std::env::temp_dir().join(format!("composed_{}.keras", std::process::id()));
-    model.save_keras(&path)?;
-    let read = Model::from_keras(&Weights::new(&place, 0), &path);
-    let _ = std::fs::remove_file(&path);
-    let read = read?;
-    assert_eq!(read.variables().len(), 6);
-    let x = numbers(&[5, 3])?;
-    let (own, read) = (Trainer::new(model, plan())?, Trainer::new(read, plan())?);
-    assert_close(&own.predict(&x)?, &read.predict(&x)?)?;
-
-    let weights = Weights::new(&place, 3);
-    let nested = Net::new().model(&[&Node::input(&weights, "x", &[3, 2])?])?;
-    let refused = said(nested.save_keras(&path));
-    assert!(
-        refused.contains("(Block): Keras has no such layer"),
-        "{refused}"
-    );
-    assert!(!path.exists());
     Ok(())
 }

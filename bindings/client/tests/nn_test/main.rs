@@ -4,6 +4,7 @@ mod built;
 mod categories;
 mod complete;
 mod composed;
+mod composed_calls;
 mod datasets;
 mod derivatives;
 mod functional;

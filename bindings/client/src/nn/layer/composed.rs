@@ -176,38 +176,38 @@ pub trait Fields {
 )]
 pub trait Field {
     /// Visits each layer with its path, which begins with the given one.
-    fn each_layer(&self, path: &str, visit: &mut dyn FnMut(&str, &dyn Layer));
+    fn each_layer_at(&self, path: &str, visit: &mut dyn FnMut(&str, &dyn Layer));
 }
 
 impl<L: Layer> Field for L {
-    fn each_layer(&self, path: &str, visit: &mut dyn FnMut(&str, &dyn Layer)) {
+    fn each_layer_at(&self, path: &str, visit: &mut dyn FnMut(&str, &dyn Layer)) {
         visit(path, self);
     }
 }
 
 impl<F: Field> Field for Option<F> {
-    fn each_layer(&self, path: &str, visit: &mut dyn FnMut(&str, &dyn Layer)) {
+    fn each_layer_at(&self, path: &str, visit: &mut dyn FnMut(&str, &dyn Layer)) {
         if let Some(field) = self {
-            field.each_layer(path, visit);
+            field.each_layer_at(path, visit);
         }
     }
 }
 
 impl<F: Field> Field for Vec<F> {
-    fn each_layer(&self, path: &str, visit: &mut dyn FnMut(&str, &dyn Layer)) {
+    fn each_layer_at(&self, path: &str, visit: &mut dyn FnMut(&str, &dyn Layer)) {
         listed(self, path, visit);
     }
 }
 
 impl<F: Field, const COUNT: usize> Field for [F; COUNT] {
-    fn each_layer(&self, path: &str, visit: &mut dyn FnMut(&str, &dyn Layer)) {
+    fn each_layer_at(&self, path: &str, visit: &mut dyn FnMut(&str, &dyn Layer)) {
         listed(self, path, visit);
     }
 }
 
 fn listed<F: Field>(fields: &[F], path: &str, visit: &mut dyn FnMut(&str, &dyn Layer)) {
     for (index, field) in fields.iter().enumerate() {
-        field.each_layer(&format!("{path}/{index}"), visit);
+        field.each_layer_at(&format!("{path}/{index}"), visit);
     }
 }
 
