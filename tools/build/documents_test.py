@@ -25,6 +25,7 @@ FOREIGN_FLAGS = {
 FOREIGN_NAMES = {
     # Name in capitals that no code has: what it is.
     "NOT_SERVING": "a state of gRPC's health service",
+    "PKG_CONFIG_PATH": "a variable of pkg-config",
     "QEMU_CPU": "a variable of QEMU",
     "TENSORFLOW_FOLDER": "a placeholder",
 }

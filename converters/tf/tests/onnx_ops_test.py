@@ -765,7 +765,10 @@ def test_every_operator_was_tested() -> None:
     """Comes last: what is in the registry and in no test above, nor in a file of its own."""
     plain = {op for op in HANDLERS if not op.startswith((LEARNED, MICROSOFT))}
     of_suite = {case.operator for case in cases("node")}
-    assert plain - quantized.OPS.keys() - fused.OPS.keys() - tested - of_suite == set()
+    # `onnx_still_test.py` has the operator that the suite has only as a type of inputs.
+    elsewhere = {"Optional"}
+    others = quantized.OPS.keys() | fused.OPS.keys() | tested | of_suite | elsewhere
+    assert plain - others == set()
 
 
 @pytest.mark.parametrize(
