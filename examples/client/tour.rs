@@ -134,6 +134,43 @@ fn two_inputs() -> Result<()> {
     Ok(())
 }
 
+fn own_model() -> Result<()> {
+    use tfp::nn::layer::{Add, Composed, Dense, Layer, Node};
+    use tfp::nn::{Activation, Model, Weights};
+
+    let weights = Weights::new(&EagerContext::new()?, 7);
+    let classifier = Classifier {
+        hidden: vec![Dense::new(8)],
+        class: Dense::new(3),
+        has_skip: true,
+    };
+
+    #[derive(Model)]
+    struct Classifier {
+        hidden: Vec<Dense>,
+        class: Dense,
+        #[model(skip)]
+        has_skip: bool,
+    }
+
+    impl Composed for Classifier {
+        fn call(&self, x: &Node) -> Result<Node> {
+            let mut y = x.clone();
+            for layer in &self.hidden {
+                y = layer.on(&y)?.then(Activation::Relu)?;
+            }
+            if self.has_skip {
+                y = Node::join(Add, &[x, &y])?;
+            }
+            self.class.on(&y)
+        }
+    }
+
+    let model = classifier.model(&[&Node::input(&weights, "x", &[8])?])?;
+    println!("weights: {}", model.variables()[0].name());
+    Ok(())
+}
+
 fn own_function() -> Result<()> {
     use tfp::nn::layer::{Dense, Function, Layer, Sequential};
     use tfp::nn::{Constraint, Weights};
@@ -156,6 +193,7 @@ fn main() -> Result<()> {
     restore(&folder)?;
     model(&folder)?;
     two_inputs()?;
+    own_model()?;
     own_function()?;
     // What is left behind is small, and in the folder for temporary files.
     let _ = std::fs::remove_dir_all(&folder);

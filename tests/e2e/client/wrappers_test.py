@@ -547,6 +547,7 @@ SHOWN = {
             "restored: 3.00",
             "model: y = [7.0, 10.0]",
             'outputs: ["class", "age"]',
+            "weights: hidden/0/kernel",
             "from [8] to [4]",
         ],
     ),
