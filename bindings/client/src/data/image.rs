@@ -9,7 +9,7 @@ use tfp_core::{Context, DataType, Error, Result, Shape, Tensor, Value};
 
 use super::apply::Parallel;
 use super::dataset::Dataset;
-use super::source::{Kind, Origin};
+use super::source::{Kind, Origin, decoded};
 use crate::context::any::Mode;
 use crate::files::file_error;
 use crate::ops;
@@ -33,12 +33,7 @@ pub enum Method {
 /// # Errors
 /// What TensorFlow says, as for bytes of something else.
 pub fn decode<C: Context>(cx: &C, bytes: &C::Value, channels: i64) -> Result<C::Value> {
-    let options = ops::DecodeImageOptions {
-        channels: Some(channels),
-        expand_animations: Some(false),
-        ..Default::default()
-    };
-    ops::decode_image(cx, bytes, options)
+    decoded(cx, bytes, channels)
 }
 
 /// Computes an image of another height and width: float32, but for [`Method::Nearest`].

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tfp_core::{Code, Error, ErrorKind};
+use tfp_core::{Code, Context, Error, ErrorKind, Result};
 
 use super::csv::Csv;
 use super::iterated::Source;
@@ -90,16 +90,21 @@ pub(super) fn damage(cx: &AnyContext, origins: &[Origin], error: &Error) -> Opti
 /// What is wrong with an image, if anything is and an eager context can tell.
 fn of_image(cx: &AnyContext, path: &str, channels: i64) -> Option<Error> {
     let cx = cx.eager()?;
-    let options = ops::DecodeImageOptions {
-        channels: Some(channels),
-        expand_animations: Some(false),
-        ..Default::default()
-    };
-    let decoded = ops::read_file(cx, path).and_then(|bytes| ops::decode_image(cx, bytes, options));
-    let error = decoded.err()?;
+    let read = ops::read_file(cx, path);
+    let error = read.and_then(|bytes| decoded(cx, &bytes, channels)).err()?;
     let problem = match error.kind() {
         ErrorKind::Status { message, .. } => message.clone(),
         _ => error.to_string(),
     };
     Some(file_error(path.as_ref(), problem))
+}
+
+/// The first image of bytes, with so many channels.
+pub(super) fn decoded<C: Context>(cx: &C, bytes: &C::Value, channels: i64) -> Result<C::Value> {
+    let options = ops::DecodeImageOptions {
+        channels: Some(channels),
+        expand_animations: Some(false),
+        ..Default::default()
+    };
+    ops::decode_image(cx, bytes, options)
 }

@@ -35,33 +35,41 @@ pub(crate) fn name_of(def: &[u8]) -> Result<String> {
     Ok(String::new())
 }
 
-/// Where the functions are that a context can call: its graph, those around it, and the eager context below.
+/// Where the functions are that a context can call: its graph, those around it, and the eager context below. A
+/// graph is asked for its functions when they are not in those before.
 struct Places {
     graphs: Vec<HashMap<String, Function>>,
     eager: Option<EagerContext>,
+    next: Option<AnyContext>,
 }
 
 impl Places {
-    fn of(cx: &AnyContext) -> Result<Self> {
-        let (mut graphs, mut place) = (Vec::new(), Some(cx.clone()));
-        let mut eager = None;
-        while let Some(cx) = place {
-            if let Some(graph) = cx.graph() {
-                let named = |function: Function| (function.name().to_owned(), function);
-                graphs.push(graph.functions()?.into_iter().map(named).collect());
-            }
-            eager = cx.eager().cloned();
-            place = match &cx {
-                AnyContext::Func(func) => func.outer().cloned(),
-                _ => None,
-            };
+    fn of(cx: &AnyContext) -> Self {
+        Self {
+            graphs: Vec::new(),
+            eager: None,
+            next: Some(cx.clone()),
         }
-        Ok(Self { graphs, eager })
     }
 
-    fn find(&self, name: &str) -> Result<Function> {
+    fn find(&mut self, name: &str) -> Result<Function> {
         if let Some(found) = self.graphs.iter().find_map(|graph| graph.get(name)) {
             return Ok(found.clone());
+        }
+        while let Some(cx) = self.next.take() {
+            if let AnyContext::Func(func) = &cx {
+                self.next = func.outer().cloned();
+            }
+            self.eager = cx.eager().cloned();
+            if let Some(graph) = cx.graph() {
+                let named = |function: Function| (function.name().to_owned(), function);
+                let functions: HashMap<_, _> = graph.functions()?.into_iter().map(named).collect();
+                let found = functions.get(name).cloned();
+                self.graphs.push(functions);
+                if let Some(found) = found {
+                    return Ok(found);
+                }
+            }
         }
         if let Some(Ok(def)) = self.eager.as_ref().map(|eager| eager.function_def(name)) {
             return Function::from_function_def(&def);
@@ -90,11 +98,10 @@ pub(crate) struct Library {
 impl Library {
     /// Collects a function of a context's library and all that it calls.
     pub(crate) fn of(cx: &AnyContext, name: &str) -> Result<Self> {
-        let places = Places::of(cx)?;
-        let find = |name: &str| places.find(name);
+        let mut places = Places::of(cx);
         // Depth first; a function is `true` while one that it calls is looked at.
         let mut open: HashMap<String, bool> = HashMap::from([(name.to_owned(), true)]);
-        let mut functions = vec![find(name)?];
+        let mut functions = vec![places.find(name)?];
         let mut path = vec![(functions[0].clone(), 0)];
         while let Some((function, next)) = path.last_mut() {
             let Some(called) = function.called()?.get(*next) else {
@@ -111,7 +118,7 @@ impl Library {
                     )));
                 }
                 None => {
-                    let found = find(called)?;
+                    let found = places.find(called)?;
                     open.insert(called.clone(), true);
                     functions.push(found.clone());
                     path.push((found, 0));

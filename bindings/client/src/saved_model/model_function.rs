@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tfp_core::{DataType, Error, ErrorKind, IntoOperand, Operand, Result};
+use tfp_core::{DataType, Error, ErrorKind, IntoOperand, Operand, Result, Shape};
 use tfp_ops::stateful_partitioned_call;
 
 use super::structure::{PythonValue, Spec};
@@ -172,6 +172,19 @@ impl ModelFunction {
         }
     }
 
+    /// Returns the results of the first body that takes arguments of these shapes; the error is that of the
+    /// first body if there is none.
+    pub(crate) fn results_of(&self, shapes: &[Shape]) -> Result<&[Spec]> {
+        let mut problem = None;
+        for body in self.chosen() {
+            match body.check_shapes(shapes, &self.what) {
+                Ok(()) => return Ok(&body.outputs),
+                Err(error) => problem = problem.or(Some(error)),
+            }
+        }
+        Err(problem.unwrap_or_else(|| Error::argument(format!("{} has no body", self.what))))
+    }
+
     #[cold]
     fn unfit(&self, arguments: &[AnyValue]) -> Result<Error> {
         let given = arguments
@@ -253,35 +266,50 @@ impl ModelFunction {
     }
 }
 
+impl Spec {
+    fn check_shape(&self, found: Shape, what: &str) -> Result<()> {
+        if self.shape.is_compatible_with(&found) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Shape {
+            what: format!("argument '{}' of {what}", self.name),
+            expected: format!("shape {}", self.shape),
+            found,
+        }))
+    }
+}
+
 impl Body {
     /// Refuses arguments that do not fit.
     fn check(&self, arguments: &[AnyValue], what: &str) -> Result<()> {
-        if arguments.len() != self.inputs.len() {
-            return Err(Error::argument(format!(
-                "{} arguments are given to {what}, which takes {}",
-                arguments.len(),
-                names(&self.inputs)
-            )));
-        }
+        self.check_count(arguments.len(), what)?;
         for (value, spec) in arguments.iter().zip(&self.inputs) {
-            let what = || format!("argument '{}' of {what}", spec.name);
             if spec.dtype.number() != 0 && value.dtype() != spec.dtype {
                 return Err(Error::new(ErrorKind::DType {
-                    what: what(),
+                    what: format!("argument '{}' of {what}", spec.name),
                     expected: spec.dtype,
                     found: value.dtype(),
                 }));
             }
-            let found = value.shape()?;
-            if !spec.shape.is_compatible_with(&found) {
-                return Err(Error::new(ErrorKind::Shape {
-                    what: what(),
-                    expected: format!("shape {}", spec.shape),
-                    found,
-                }));
-            }
+            spec.check_shape(value.shape()?, what)?;
         }
         Ok(())
+    }
+
+    fn check_shapes(&self, shapes: &[Shape], what: &str) -> Result<()> {
+        self.check_count(shapes.len(), what)?;
+        let mut both = self.inputs.iter().zip(shapes);
+        both.try_for_each(|(spec, shape)| spec.check_shape(shape.clone(), what))
+    }
+
+    fn check_count(&self, count: usize, what: &str) -> Result<()> {
+        if count == self.inputs.len() {
+            return Ok(());
+        }
+        Err(Error::argument(format!(
+            "{count} arguments are given to {what}, which takes {}",
+            names(&self.inputs)
+        )))
     }
 
     fn call<C: Mode>(&self, context: &C, arguments: &[C::Value]) -> Result<Vec<C::Value>> {

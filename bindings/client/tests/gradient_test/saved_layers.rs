@@ -1,10 +1,13 @@
 //! Functions of SavedModels as layers that train.
 
-use tfp::nn::layer::{Dense, Layer, Model as Network, SavedLayer, Sequential};
+use tfp::nn::layer::{Dense, Layer, Model as Network, Pass, SavedLayer, Sequential, SharedLayer};
 use tfp::nn::optimizer::Sgd;
 use tfp::nn::training::{Plan, Trainer};
 use tfp::nn::{Activation, Loss, Weights};
-use tfp::{EagerContext, ErrorKind, Graph, Model, Result, Tensor};
+use tfp::{
+    Context as _, DataType, EagerContext, ErrorKind, Graph, Mode as _, Model, ModelWriter, Result,
+    Shape, Tensor, Variable, ops,
+};
 
 use crate::models::folder;
 
@@ -43,7 +46,6 @@ fn a_saved_model_trains_as_the_layers_that_it_was() -> Result<()> {
         let cx = EagerContext::new()?;
         let model = Model::load(&cx, folder("keras"), &["serve"])?;
         let layer = SavedLayer::new(&model, model.function("serve")?);
-        let layer = layer.training(model.function("serve")?);
         let mut saved = trainer(network(&cx, &[&layer, &Dense::new(2)])?, is_traced)?;
         let layers = [
             Dense::new(3).activation(Activation::Silu),
@@ -104,6 +106,51 @@ fn a_frozen_saved_model_stays() -> Result<()> {
     Ok(())
 }
 
+/// A model with a function for training, and another one.
+fn two_functions(folder: &std::path::Path, cx: &EagerContext) -> Result<Model> {
+    let slope = Variable::new(cx, "slope", 3.0_f32)?;
+    let mut writer = ModelWriter::new();
+    writer.variable("slope", &slope)?;
+    for (name, term) in [("predicts", 0.0_f32), ("trains", 1.0)] {
+        let x = ("x", DataType::FLOAT, Shape::from([-1, 2]));
+        writer.signature(name, &[x], |func, arguments| {
+            let product = ops::mul(func, &arguments["x"], slope.read(func)?)?;
+            let y = ops::add_v2(func, product, term)?;
+            Ok(vec![("y".to_owned(), y)])
+        })?;
+    }
+    writer.write(folder)?;
+    Model::load(cx, folder, &["serve"])
+}
+
+#[test]
+fn the_function_for_training_is_that_of_a_pass() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("tfp_saved_layer_{}", std::process::id()));
+    let cx = EagerContext::new()?;
+    let model = two_functions(&folder, &cx);
+    let _ = std::fs::remove_dir_all(&folder);
+    let model = model?;
+    let layer = SavedLayer::new(&model, model.signature("predicts")?);
+    let layer = SharedLayer::new(layer.training(model.signature("trains")?));
+    // It is called twice, and has its variable once.
+    let network = Sequential::new(&Weights::new(&cx, 0), &[2], &[&layer, &layer])?;
+    let mut network = Network::from(network);
+    let names: Vec<&str> = network.variables().iter().map(|one| one.name()).collect();
+    assert_eq!(names, ["saved_model/slope"]);
+    let place = cx.any();
+    let x = place.constant(&Tensor::from_array([[1.0_f32, 2.0]])?)?;
+    let run = |network: &Network, pass: &Pass<'_>| -> Result<Vec<f32>> {
+        let y = network.call(pass, std::slice::from_ref(&x))?;
+        y[0].handle()?.to_tensor()?.to_vec()
+    };
+    let (training, inference) = (Pass::training(&place), Pass::inference(&place));
+    assert_eq!(run(&network, &inference)?, [9.0, 18.0]);
+    assert_eq!(run(&network, &training)?, [13.0, 22.0]);
+    network.freeze("saved_model")?;
+    assert_eq!(run(&network, &training)?, [9.0, 18.0]);
+    Ok(())
+}
+
 #[test]
 fn what_a_saved_model_does_not_take_is_refused() -> Result<()> {
     let cx = EagerContext::new()?;
@@ -114,7 +161,11 @@ fn what_a_saved_model_does_not_take_is_refused() -> Result<()> {
     assert!(matches!(wrong.kind(), ErrorKind::Shape { .. }), "{wrong}");
     let two = layer.build_many(&Weights::new(&cx, 0), &[&[2], &[2]]);
     let two = two.err().expect("one input").to_string();
-    assert!(two.contains("takes 1 inputs, found 2"), "{two}");
+    assert!(two.contains("2 arguments are given"), "{two}");
+    let other = Weights::new(&EagerContext::new()?, 0);
+    let other = layer.build(&other, &[2]).err();
+    let other = other.expect("another context").to_string();
+    assert!(other.contains("eager context"), "{other}");
     let graph = Graph::new()?;
     let graph = layer.build(&Weights::new(&graph.scope(), 0), &[2]).err();
     let graph = graph.expect("another context").to_string();

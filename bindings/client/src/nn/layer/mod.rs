@@ -158,13 +158,14 @@ impl From<Built> for BuiltMany {
     }
 }
 
-/// A layer with one output as one with one input, too.
+/// Takes a layer that was built for one input, and has one output, as such a layer.
 fn only(BuiltMany { forward, outputs }: BuiltMany) -> Result<Built> {
-    let [output] = <[_; 1]>::try_from(outputs)
-        .map_err(|outputs| Error::argument(format!("the model has {} outputs", outputs.len())))?;
+    let [output] = <[_; 1]>::try_from(outputs).map_err(|outputs| {
+        Error::argument(format!("it has {} outputs, expected one", outputs.len()))
+    })?;
     Built::new(output, move |pass, x| {
         let value = forward(pass, std::slice::from_ref(x))?.pop();
-        value.ok_or_else(|| Error::argument("a model returned no value"))
+        value.ok_or_else(|| Error::argument("a layer returned no value"))
     })
 }
 

@@ -1,8 +1,8 @@
 //! A function of a loaded SavedModel as a layer.
 
-use tfp_core::{Error, ErrorKind, Result, Shape, Value};
+use tfp_core::{Error, Result, Shape, Value};
 
-use super::{Built, BuiltMany, Layer, one_input};
+use super::{Built, BuiltMany, Layer, only};
 use crate::context::any::AnyContext;
 use crate::nn::Weights;
 use crate::ops;
@@ -56,38 +56,6 @@ impl SavedLayer {
         self.trains = Some(function);
         self
     }
-
-    /// Refuses inputs that a function does not take.
-    fn check(function: &ModelFunction, inputs: &[&[i64]]) -> Result<()> {
-        let wanted = function.inputs();
-        if wanted.len() != inputs.len() {
-            return Err(Error::argument(format!(
-                "function '{}' takes {} inputs, found {}",
-                function.name(),
-                wanted.len(),
-                inputs.len()
-            )));
-        }
-        for (spec, input) in wanted.iter().zip(inputs) {
-            let whole: Vec<i64> = [-1].iter().chain(*input).copied().collect();
-            if !may_be(&spec.shape, &whole) {
-                return Err(Error::new(ErrorKind::Shape {
-                    what: format!("input '{}' of function '{}'", spec.name, function.name()),
-                    expected: spec.shape.to_string(),
-                    found: Shape::from(&whole),
-                }));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether tensors of a shape, in which -1 is any size, can have another one.
-fn may_be(shape: &Shape, whole: &[i64]) -> bool {
-    shape.dims().is_none_or(|dims| {
-        let mut both = dims.iter().zip(whole);
-        dims.len() == whole.len() && both.all(|(a, b)| *a < 0 || *b < 0 || a == b)
-    })
 }
 
 /// The shape of a result without the batch.
@@ -105,48 +73,41 @@ fn without_batch(function: &ModelFunction, spec: &Spec) -> Result<Vec<i64>> {
 
 impl Layer for SavedLayer {
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let many = self.build_many(weights, &[input])?;
-        let [output] = many.outputs.as_slice() else {
-            return Err(Error::argument(format!(
-                "function '{}' has {} results; call it as a layer of several",
-                self.predicts.name(),
-                many.outputs.len()
-            )));
-        };
-        let output = output.clone();
-        Built::new(output, move |pass, x| {
-            let mut results = (many.forward)(pass, std::slice::from_ref(x))?;
-            match results.len() {
-                1 => Ok(results.remove(0)),
-                count => Err(one_input("the layer", count)),
-            }
-        })
+        only(self.build_many(weights, &[input])?)
     }
 
     fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
-        if !matches!(weights.context(), AnyContext::Eager(_)) {
-            return Err(Error::argument(
-                "a SavedModel's layer is built in the eager context into which the model was loaded",
-            ));
+        for (_, variable) in &self.variables {
+            let own = variable.handle().handle()?.context();
+            if !matches!(weights.context(), AnyContext::Eager(cx) if cx.is_same(&own)) {
+                return Err(Error::argument(
+                    "a SavedModel's layer is built in the eager context into which the model was loaded",
+                ));
+            }
         }
-        let functions = [Some(&self.predicts), self.trains.as_ref()];
-        for function in functions.into_iter().flatten() {
-            Self::check(function, inputs)?;
-        }
+        let shapes: Vec<Shape> = inputs
+            .iter()
+            .map(|input| Shape::from(&[&[-1], *input].concat()))
+            .collect();
+        let known = |function: &ModelFunction| -> Result<(ModelFunction, Vec<Spec>)> {
+            Ok((function.clone(), function.results_of(&shapes)?.to_vec()))
+        };
+        let predicts = known(&self.predicts)?;
+        let trains = self.trains.as_ref().map(known).transpose()?;
+        let outputs = predicts.1.iter();
+        let outputs = outputs.map(|spec| without_batch(&self.predicts, spec));
+        let outputs = outputs.collect::<Result<_>>()?;
         let weights = weights.layer("saved_model");
         for (path, variable) in &self.variables {
             weights.adopt(path, variable)?;
         }
-        let specs = self.predicts.outputs().iter();
-        let outputs = specs.map(|spec| without_batch(&self.predicts, spec));
-        let (predicts, trains) = (self.predicts.clone(), self.trains.clone());
-        BuiltMany::new(outputs.collect::<Result<_>>()?, move |pass, inputs| {
-            let function = match &trains {
+        BuiltMany::new(outputs, move |pass, inputs| {
+            let (function, specs) = match &trains {
                 Some(trains) if pass.is_training() && !weights.is_frozen() => trains,
                 _ => &predicts,
             };
             let results = function.call(pass.context(), inputs)?.into_iter();
-            let told = results.zip(function.outputs()).map(|(result, spec)| {
+            let told = results.zip(specs).map(|(result, spec)| {
                 // A call inside of a function does not know the ranks of its results.
                 match Value::shape(&result)?.dims() {
                     Some(_) => Ok(result),
