@@ -1,16 +1,18 @@
 //! The variables of a model.
 
+mod sharing;
+mod trained;
+
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use tfp_core::{DataType, Error, Operation, Result, Shape, Tensor};
+use tfp_core::{DataType, Error, Result, Shape, Tensor};
 
-use super::{
-    ConstraintFunction, Initializer, InitializerFunction, Regularizer, RegularizerFunction,
-};
+pub(crate) use self::sharing::Taken;
+use self::sharing::{Sharing, lock};
+use super::{ConstraintFunction, Initializer, InitializerFunction, RegularizerFunction};
 use crate::context::any::{AnyContext, HOST, Mode};
 use crate::context::value::AnyValue;
-use crate::ops;
 use crate::variable::{Variable, VariableOptions};
 
 /// Where layers make their variables: a graph or an eager context, a name, and a seed. A clone makes
@@ -41,38 +43,6 @@ struct Shared {
     constraints: Vec<(Variable, Arc<dyn ConstraintFunction>)>,
     // Paths, and whether what is below them is frozen; the last one holds.
     frozen: Vec<(String, bool)>,
-}
-
-/// What a layer has taken from its weights: a second call of it takes the same.
-#[derive(Debug, Default)]
-pub(crate) struct Taken {
-    names: VecDeque<String>,
-    seeds: VecDeque<u32>,
-    variables: VecDeque<Variable>,
-}
-
-/// Where what layers take is noted, and from where they take what was noted before.
-#[derive(Clone, Default)]
-struct Sharing {
-    take: Option<Arc<Mutex<Taken>>>,
-    notes: Vec<Arc<Mutex<Taken>>>,
-}
-
-impl Sharing {
-    /// Takes the next of what was noted.
-    fn next<T>(&self, next: impl FnOnce(&mut Taken) -> Option<T>) -> Option<T> {
-        self.take.as_ref().and_then(|taken| next(&mut lock(taken)))
-    }
-
-    fn note(&self, mut note: impl FnMut(&mut Taken)) {
-        for taken in &self.notes {
-            note(&mut lock(taken));
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Weights {
@@ -157,10 +127,7 @@ impl Weights {
     /// Returns the same place, where what layers take is noted.
     pub(crate) fn noting(&self, taken: &Arc<Mutex<Taken>>) -> Self {
         Self {
-            sharing: Sharing {
-                take: None,
-                notes: vec![taken.clone()],
-            },
+            sharing: Sharing::noting(taken),
             ..self.clone()
         }
     }
@@ -168,23 +135,14 @@ impl Weights {
     /// Returns the same place, where what layers take is noted here, too.
     pub(crate) fn also_noting(&self, taken: &Arc<Mutex<Taken>>) -> Self {
         let mut place = self.clone();
-        place.sharing.notes.push(taken.clone());
+        place.sharing.also_note(taken);
         place
     }
 
     /// Returns the same place, where layers take what was noted.
     pub(crate) fn taking(&self, taken: &Mutex<Taken>) -> Self {
-        let taken = lock(taken);
-        let again = Taken {
-            names: taken.names.clone(),
-            seeds: taken.seeds.clone(),
-            variables: taken.variables.clone(),
-        };
         Self {
-            sharing: Sharing {
-                take: Some(Arc::new(Mutex::new(again))),
-                notes: Vec::new(),
-            },
+            sharing: Sharing::taking(taken),
             ..self.clone()
         }
     }
@@ -285,7 +243,7 @@ impl Weights {
         first: Initializer,
         trainable: bool,
     ) -> Result<Variable> {
-        if self.sharing.take.is_some() {
+        if self.sharing.is_taking() {
             let variable = self.sharing.next(|taken| taken.variables.pop_front());
             let variable = variable.filter(|variable| *variable.shape() == Shape::from(shape));
             let variable = variable.ok_or_else(|| {
@@ -329,7 +287,7 @@ impl Weights {
     /// variable.
     pub(crate) fn adopt(&self, name: &str, variable: &Variable) -> Result<()> {
         let mut own = variable.renamed(format!("{}{name}", self.prefix));
-        if self.sharing.take.is_some() {
+        if self.sharing.is_taking() {
             let first = self.sharing.next(|taken| taken.variables.pop_front());
             own = first.ok_or_else(|| {
                 Error::argument(format!("the layer is shared, and had no '{name}' before"))
@@ -401,111 +359,6 @@ impl Weights {
     /// How many names layers have taken.
     pub(crate) fn names(&self) -> usize {
         lock(&self.shared).names.len()
-    }
-
-    /// Returns the variables that training changes: without those that are frozen.
-    #[must_use]
-    pub fn trainables(&self) -> Vec<Variable> {
-        self.trained(self.variables())
-    }
-
-    /// Leaves those of some variables that training changes.
-    pub(crate) fn trained(&self, mut variables: Vec<Variable>) -> Vec<Variable> {
-        let shared = lock(&self.shared);
-        variables.retain(|one| one.is_trainable() && !shared.is_frozen(one.name()));
-        variables
-    }
-
-    /// Sets whether training leaves the variables below a path as they are, as those of a layer.
-    pub(crate) fn set_frozen(&self, path: &str, frozen: bool) {
-        let mut shared = lock(&self.shared);
-        shared.frozen.retain(|(one, _)| !is_below(one, path));
-        shared.frozen.push((path.to_owned(), frozen));
-    }
-
-    /// Whether training leaves a variable or a layer of this name as it is.
-    pub(crate) fn is_frozen_at(&self, name: &str) -> bool {
-        lock(&self.shared).is_frozen(name)
-    }
-
-    /// Makes training leave this layer as it is.
-    pub(crate) fn freeze(&self) {
-        self.set_frozen(self.prefix.trim_end_matches('/'), true);
-    }
-
-    /// Whether training leaves this layer as it is.
-    #[must_use]
-    pub fn is_frozen(&self) -> bool {
-        lock(&self.shared).is_frozen(&self.prefix)
-    }
-
-    /// Makes a penalty of a variable part of the loss of training and evaluation.
-    pub fn penalize(&self, variable: &Variable, regularizer: Regularizer) {
-        self.penalize_by(variable, Arc::new(regularizer));
-    }
-
-    /// Makes a penalty of a variable, which may be your own, part of the loss.
-    pub fn penalize_by(&self, variable: &Variable, regularizer: Arc<dyn RegularizerFunction>) {
-        if self.sharing.take.is_none() {
-            let mut shared = lock(&self.shared);
-            shared.penalties.push((variable.clone(), regularizer));
-        }
-    }
-
-    /// Makes a variable fulfil a constraint after each step of training.
-    pub fn constrain(&self, variable: &Variable, constraint: Arc<dyn ConstraintFunction>) {
-        if self.sharing.take.is_none() {
-            let mut shared = lock(&self.shared);
-            shared.constraints.push((variable.clone(), constraint));
-        }
-    }
-
-    /// Makes some variables fulfil their constraints, in a context in which the step is done.
-    ///
-    /// # Errors
-    /// As for [`ConstraintFunction::constrain`].
-    pub(crate) fn constrained(&self, cx: &AnyContext, of: &[Variable]) -> Result<Vec<Operation>> {
-        let mut operations = Vec::new();
-        for (variable, constraint) in lock(&self.shared).constraints.clone() {
-            if of.iter().any(|other| other.handle() == variable.handle()) {
-                let kept = constraint.constrain(cx, &variable.read(cx)?)?;
-                operations.extend(variable.assign(cx, kept)?);
-            }
-        }
-        Ok(operations)
-    }
-
-    /// Whether no variable has a constraint.
-    pub(crate) fn is_free(&self) -> bool {
-        lock(&self.shared).constraints.is_empty()
-    }
-
-    /// Computes the sum of all penalties, a scalar; none if there are none. Frozen variables have none.
-    ///
-    /// # Errors
-    /// As for [`Regularizer::penalty`].
-    pub fn penalty(&self, cx: &AnyContext) -> Result<Option<AnyValue>> {
-        self.penalty_of(cx, &self.variables())
-    }
-
-    /// Computes the sum of the penalties of some variables.
-    pub(crate) fn penalty_of(&self, cx: &AnyContext, of: &[Variable]) -> Result<Option<AnyValue>> {
-        let shared = lock(&self.shared);
-        let mut penalties = shared.penalties.clone();
-        penalties.retain(|(one, _)| {
-            let is_one = |other: &Variable| other.handle() == one.handle();
-            of.iter().any(is_one) && !shared.is_frozen(one.name())
-        });
-        drop(shared);
-        let mut sum = None;
-        for (variable, regularizer) in penalties {
-            let one = regularizer.penalty(cx, &variable.read(cx)?)?;
-            sum = Some(match sum {
-                Some(sum) => ops::add_v2(cx, sum, one)?,
-                None => one,
-            });
-        }
-        Ok(sum)
     }
 }
 
