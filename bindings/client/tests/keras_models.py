@@ -56,7 +56,7 @@ def _conv(name: str, dims: int) -> Callable[[Random], Case]:
         else:
             options["strides"] = [int(s) for s in r.integers(1, 3, dims)] if strided else 1
         if max(options["kernel_size"]) == 1:
-            # oneDNN's gradient of such a kernel is wrong over fewer than 8 channels, also in Python.
+            # oneDNN's gradient of such a kernel is wrong under 8 channels, also in Python.
             options["strides"] = 1
         if not strided and dims < 3 and name in ("Conv1D", "Conv2D"):
             options["dilation_rate"] = int(r.integers(1, 3))
