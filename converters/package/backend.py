@@ -27,6 +27,7 @@ FILES: Final = (
     ("converters/mlf", ("*.py", "parse/*.py", "templates/**/*"), "converters/mlf"),
     ("converters/runtime", ("src/**/*.rs",), "tfp_converters/converters/runtime"),
     ("converters/tf", ("**/*.py", "templates/**/*"), "converters/tf"),
+    ("converters/tokenizer", ("*.py", "load/*.py", "templates/**/*"), "converters/tokenizer"),
     ("kernels", ("src/**/*.rs",), "tfp_converters/kernels"),
     ("tools/codegen", ("*.py",), "tools/codegen"),
 )

@@ -23,6 +23,11 @@ def mlf2rust() -> None:
     _run("mlf.main")
 
 
+def tokenizer2rust() -> None:
+    """Runs tokenizer2rust, which reads files by itself."""
+    _run("tokenizer.main")
+
+
 def tvm_export() -> None:
     """Runs tvm_export, which says itself what it misses."""
     _run("mlf.tvm_export")

@@ -160,7 +160,7 @@ def test_pip_builds_what_bazel_builds(checkout: pathlib.Path, tmp_path: pathlib.
         assert made.read_bytes() == WHEEL.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["mlf2rust", "tf2rust", "tvm_export"])
+@pytest.mark.parametrize("name", ["mlf2rust", "tf2rust", "tokenizer2rust", "tvm_export"])
 def test_every_program_says_its_version_and_helps(venv: clean.Venv, name: str) -> None:
     version = WHEEL.name.split("-")[1]
     shown = clean.checked(clean.run([venv.script(name), "--version"]))

@@ -41,6 +41,7 @@ PROGRAMS = {
     # Program: the room that defines its flags.
     "tf2rust": "converters/tf/",
     "mlf2rust": "converters/mlf/",
+    "tokenizer2rust": "converters/tokenizer/",
     "python -m tfp_plugin.check": "plugin/python/",
 }
 

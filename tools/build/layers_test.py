@@ -160,6 +160,16 @@ MLF2RUST: Table = {
     "": "errors parse tools/codegen",
 }
 
+TOKENIZER: Table = {
+    "errors": "tools/codegen",
+    "model": "",
+    "unicode": "",
+    "load": "errors model tools/codegen",
+    "emit": "model tools/codegen unicode",
+    "convert": "emit errors load model tools/codegen",
+    "": "convert emit model tools/codegen",
+}
+
 TOOLS: Table = {
     "build": "",
     "codegen": "",
@@ -198,6 +208,7 @@ PYTHON: Mapping[str, Table] = {
     "converters": CONVERTERS,
     "converters/mlf": MLF2RUST,
     "converters/tf": TF2RUST,
+    "converters/tokenizer": TOKENIZER,
     "tools": TOOLS,
 }
 

@@ -43,6 +43,7 @@ PUBLIC_CRATES = (
     # What generated crates say of themselves.
     "converters/mlf/templates",
     "converters/tf/templates",
+    "converters/tokenizer/templates",
     "gpu/src",
     "kernels/src",
 )

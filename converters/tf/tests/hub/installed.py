@@ -1,4 +1,4 @@
-"""KerasHub, which nothing but the list of its models needs: in a folder of its own."""
+"""KerasHub, which nothing but what compares with it needs: in a folder of its own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from typing import Final
 
 from tests.packages import clean
 
-PACKAGES: Final = ("keras-hub==0.32.0", "regex==2026.11.15", "tokenizers==0.23.3")
+PACKAGES: Final = (
+    "keras-hub==0.32.0",
+    "regex==2026.11.15",
+    "sentencepiece==0.2.3",
+    "tokenizers==0.23.3",
+)
 """What models of KerasHub import beside the packages of this repository's lock."""
 
 
 def installed() -> Path:
-    """Returns a folder with KerasHub, which pip fills (33 MB) on first use.
+    """Returns a folder with KerasHub, which pip fills (35 MB) on first use.
 
     It is `keras_hub` in `$TFP_CACHE`, or in `~/.cache/tfp`.
 
