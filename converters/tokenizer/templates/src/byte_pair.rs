@@ -184,5 +184,11 @@ fn shown(byte: u8) -> char {
 
 /// The byte that a character stands for.
 fn hidden(letter: char) -> Option<u8> {
-    (0..=255).find(|&byte| shown(byte) == letter)
+    let code = u32::from(letter);
+    match u8::try_from(code) {
+        Ok(byte) => is_shown(byte).then_some(byte),
+        Err(_) => (0..=255)
+            .filter(|&byte| !is_shown(byte))
+            .nth(code as usize - 0x100),
+    }
 }
