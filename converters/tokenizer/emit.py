@@ -151,10 +151,11 @@ def _word_piece(model: WordPiece) -> _Parts:
             _texts("COMPATIBLE", "Characters and what they are a form of.", compatible),
             _texts("FOLDS", "Capital letters and small ones.", unicode.folds()),
             _ranges("IGNORABLE", ignorable, unicode.IGNORABLE),
+            _pairs(),
         ]
-        sources["folded"] = "folded.rs"
+        sources |= {"composed": "composed.rs", "folded": "folded.rs"}
     if model.lowercase or model.strip_accents:
-        tables += [_classes(), _pairs()]
+        tables.append(_classes())
         sources["normal"] = "normal.rs"
     if model.split or model.strip_accents or model.lowercase:
         sources["classes"] = "classes.rs"

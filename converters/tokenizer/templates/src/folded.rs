@@ -4,7 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::classes::is_in;
-use crate::normal::{composed, decomposed, text};
+use crate::composed::composed;
+use crate::normal::{decomposed, text};
 use crate::unicode::{COMPATIBLE, FOLDS, IGNORABLE};
 
 /// A text without the difference of capital and small letters, and of forms of one character.

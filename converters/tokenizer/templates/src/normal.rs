@@ -1,22 +1,22 @@
-//! Normal forms of text, as the Unicode standard defines them.
+//! Characters and their parts, as the Unicode standard defines them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::unicode::{CLASSES, PAIRS};
+use crate::unicode::CLASSES;
 
 // Syllables of Hangul are computed: their first, the first of each kind of part, and how many of
 // a kind there are.
-const SYLLABLE: u32 = 0xAC00;
-const LEADING: u32 = 0x1100;
-const VOWEL: u32 = 0x1161;
-const TRAILING: u32 = 0x11A7;
-const LEADINGS: u32 = 19;
-const VOWELS: u32 = 21;
-const TRAILINGS: u32 = 28;
+pub(crate) const SYLLABLE: u32 = 0xAC00;
+pub(crate) const LEADING: u32 = 0x1100;
+pub(crate) const VOWEL: u32 = 0x1161;
+pub(crate) const TRAILING: u32 = 0x11A7;
+pub(crate) const LEADINGS: u32 = 19;
+pub(crate) const VOWELS: u32 = 21;
+pub(crate) const TRAILINGS: u32 = 28;
 
 /// A character, and the class that says where among others it stands.
-type Part = (char, u8);
+pub(crate) type Part = (char, u8);
 
 /// Takes characters apart by a table, and puts those that combine in their order.
 pub(crate) fn decomposed(text: &str, table: &[(char, &str)], parts: &mut Vec<Part>) {
@@ -44,50 +44,9 @@ pub(crate) fn decomposed(text: &str, table: &[(char, &str)], parts: &mut Vec<Par
     }
 }
 
-/// Joins what combines to one character.
-pub(crate) fn composed(parts: &mut Vec<Part>) {
-    let mut kept = 0;
-    let mut starter: Option<usize> = None;
-    for at in 0..parts.len() {
-        let (c, class) = parts[at];
-        if let Some(first) = starter {
-            let between = parts[first + 1..kept].last().map(|part| part.1);
-            let free = between.is_none_or(|before| before != 0 && before < class);
-            if let Some(joined) = pair(parts[first].0, c).filter(|_| free) {
-                parts[first].0 = joined;
-                continue;
-            }
-        }
-        if class == 0 {
-            starter = Some(kept);
-        }
-        parts[kept] = (c, class);
-        kept += 1;
-    }
-    parts.truncate(kept);
-}
-
 /// The characters alone.
 pub(crate) fn text(parts: &[Part]) -> String {
     parts.iter().map(|part| part.0).collect()
-}
-
-/// The character that two others are, if there is one.
-fn pair(first: char, second: char) -> Option<char> {
-    let (a, b) = (u32::from(first), u32::from(second));
-    let (leading, vowel) = (a.wrapping_sub(LEADING), b.wrapping_sub(VOWEL));
-    if leading < LEADINGS && vowel < VOWELS {
-        return char::from_u32(SYLLABLE + (leading * VOWELS + vowel) * TRAILINGS);
-    }
-    let (syllable, trailing) = (a.wrapping_sub(SYLLABLE), b.wrapping_sub(TRAILING));
-    if syllable < LEADINGS * VOWELS * TRAILINGS
-        && syllable % TRAILINGS == 0
-        && (1..TRAILINGS).contains(&trailing)
-    {
-        return char::from_u32(a + trailing);
-    }
-    let place = PAIRS.binary_search_by_key(&(first, second), |entry| (entry.0, entry.1));
-    place.ok().map(|place| PAIRS[place].2)
 }
 
 /// The class of a character that combines with others; zero for one that does not.
