@@ -19,6 +19,7 @@ _TARGETS: Mapping[str, tuple[str, str]] = {
     "frozen-graph": ("graphs", "FrozenGraph"),
     "saved-model": ("graphs", "SavedModel"),
     "mlf": ("mlf", "Mlf"),
+    "tokenizer": ("tokenizers", "Tokenizers"),
     "checkpoint": ("client", "Checkpoint"),
     "client": ("client", "ClientSavedModel"),
     "client-keras": ("client_files", "ClientKeras"),
