@@ -10,6 +10,7 @@ pub(crate) mod fence;
 pub(crate) mod library;
 pub(crate) mod names;
 pub mod op;
+pub(crate) mod place;
 pub(crate) mod shape;
 pub(crate) mod small_vec;
 

@@ -5,6 +5,7 @@ mod cluster;
 mod context;
 mod executor;
 mod handle;
+mod places;
 mod pool;
 mod shared;
 

@@ -104,7 +104,8 @@ impl AnyContext {
     /// where the name is empty.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a NUL byte in the name.
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for what is not the name of a device, and as for
+    /// [`EagerContext::on_device`](tfp_core::EagerContext::on_device).
     pub fn on_device(&self, device: &str) -> Result<Self> {
         Ok(match self {
             Self::Scope(scope) => Self::Scope(scope.on_device(device)?),

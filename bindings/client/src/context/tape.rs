@@ -143,7 +143,7 @@ impl Tape {
     /// the name is empty.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`] for a NUL byte in the name.
+    /// As for [`EagerContext::on_device`].
     pub fn on_device(&self, device: &str) -> Result<Self> {
         Ok(Self {
             parent: Box::new(self.parent.on_device(device)?),

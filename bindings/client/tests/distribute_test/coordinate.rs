@@ -91,8 +91,41 @@ impl Line {
     }
 }
 
+/// Names of devices of other tasks are completed, or refused at once with those that there are.
+fn check_names(cx: &EagerContext) -> Result<()> {
+    for (name, task) in [
+        ("/job:ps/task:0", "/job:ps/replica:0/task:0"),
+        (
+            "/job:worker/task:1/device:CPU:0",
+            "/job:worker/replica:0/task:1",
+        ),
+        ("/job:chief/device:CPU:0", "/job:chief/replica:0/task:0"),
+    ] {
+        let expected = format!("{task}/device:CPU:0");
+        let sum = ops::add_v2(&cx.on_device(name)?, 1.0_f32, 2.0_f32)?;
+        assert_eq!(sum.device()?, expected);
+        assert_eq!(sum.to_tensor()?.to_scalar::<f32>()?, 3.0);
+        let copy = cx.constant(&Tensor::scalar(1.0_f32)?)?.copy_to(name)?;
+        assert_eq!(copy.device()?, expected);
+    }
+    for (name, problem) in [
+        ("/job:nonsense/task:0/device:CPU:0", "names none of"),
+        ("/job:worker/task:2/device:CPU:0", "names none of"),
+        ("/job:worker/device:CPU:0", "names several devices"),
+    ] {
+        let error = cx.on_device(name).expect_err(name).to_string();
+        assert!(error.contains(problem), "{error}");
+        assert!(
+            error.contains("/job:worker/replica:0/task:1/device:CPU:0"),
+            "{error}"
+        );
+    }
+    Ok(())
+}
+
 pub fn coordinate(folder: &Path) -> Result<()> {
     let servers = ParameterServer::connect(&need_config()?, &options())?;
+    check_names(servers.context())?;
     let line = Line::new(&servers)?;
     let done = Variable::new(servers.context(), "done", 0_i64)?;
     let mut kept = Checkpoint::new();

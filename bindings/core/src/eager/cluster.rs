@@ -30,12 +30,13 @@ impl EagerContext {
             let c = &api.c_api_experimental;
             c.TFE_EnableCollectiveOps(self.as_ptr(), data, length, status.as_ptr());
         })?;
+        self.forget_places();
         status.check()
     }
 
     /// Starts the server of this task, and adds the devices of the other tasks of a serialized
-    /// `ServerDef`: [`Self::on_device`] takes their full names, such as
-    /// `/job:ps/replica:0/task:0/device:CPU:0`. Each try to reach all of them takes at most `timeout`.
+    /// `ServerDef`: [`Self::on_device`] takes their names, such as
+    /// `/job:ps/task:0/device:CPU:0`. Each try to reach all of them takes at most `timeout`.
     ///
     /// The devices get the names of the task: call it before anything else. The server runs until the
     /// process ends.
@@ -61,6 +62,7 @@ impl EagerContext {
                     false,
                 );
         })?;
+        self.forget_places();
         status.check()
     }
 

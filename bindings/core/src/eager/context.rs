@@ -18,11 +18,12 @@ use tfp_sys::{
 use super::cancel::{Cancellation, RawCancellation};
 use super::executor::{Executor, RawExecutor};
 use super::handle::TensorHandle;
+use super::places::Places;
 use super::pool::{OpPool, thread_number};
 use crate::attr::AttrValue;
 use crate::attr::function::FunctionId;
 use crate::attr::set::{c_int_len, set_in_eager};
-use crate::base::api::{Status, api, c_string, not_null};
+use crate::base::api::{Status, api, not_null};
 use crate::base::buffer::OutBuffer;
 use crate::base::config::Config;
 use crate::base::device::{self, Device};
@@ -91,6 +92,7 @@ pub(super) struct ContextInner {
     in_background: AtomicBool,
     /// Bytes of the functions that were removed since the cached kernels were dropped.
     removed: AtomicUsize,
+    pub(super) places: Places,
 }
 
 // SAFETY: a context guards itself; the pool is guarded here.
@@ -214,6 +216,7 @@ impl EagerContext {
                 cancellations: Mutex::default(),
                 in_background: options.is_async.into(),
                 removed: AtomicUsize::new(0),
+                places: Places::new(&options.config),
             }),
             device: None,
             cancellation: None,
@@ -247,6 +250,11 @@ impl EagerContext {
     /// Calls functions on the context.
     pub(super) fn fenced<T>(&self, functions: impl FnOnce() -> T) -> Result<T> {
         self.inner.fence.call(functions)
+    }
+
+    /// Forgets what names of devices stand for, after these have got others.
+    pub(super) fn forget_places(&self) {
+        self.inner.places.clear();
     }
 
     pub(super) fn note_background(&self) {
@@ -292,15 +300,15 @@ impl EagerContext {
     /// Returns the context with ops executed on a device, as `/device:CPU:0`; TensorFlow chooses
     /// where the name is empty.
     ///
+    /// A device of another task of a cluster is named with as many parts as it takes to tell it from
+    /// others, as `/job:worker/task:1/device:CPU:0`.
+    ///
     /// # Errors
-    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for what is not the name of a device.
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for what is not the name of a device, for one
+    /// that there is not, and for several of other tasks. With soft placement a device of this task may be
+    /// missing.
     pub fn on_device(&self, device: &str) -> Result<Self> {
-        let device = if device.is_empty() {
-            None
-        } else {
-            device::check_name(device)?;
-            Some(Arc::new(c_string(device)?))
-        };
+        let device = self.inner.places.find(device, || self.devices())?;
         Ok(Self {
             inner: Arc::clone(&self.inner),
             device,

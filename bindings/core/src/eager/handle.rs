@@ -1,6 +1,5 @@
 //! Handles of tensors, on any device.
 
-use std::ffi::CString;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use tfp_sys::TFE_TensorHandle;
 use tfp_wire::DataType;
 
 use super::context::{ContextInner, EagerContext};
-use crate::base::api::{Status, c_string, text_from_ptr};
+use crate::base::api::{Status, text_from_ptr};
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
 use crate::call::operand::Value;
@@ -197,13 +196,16 @@ impl TensorHandle {
         unsafe { Tensor::from_owned_ptr(raw, api) }
     }
 
-    /// Returns a copy on a device, or the tensor itself when it is there.
+    /// Returns a copy on a device, or the tensor itself when it is there. The name is one as for
+    /// [`EagerContext::on_device`].
     ///
     /// # Errors
-    /// TensorFlow's status for a device that the context does not have.
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) as for [`EagerContext::on_device`], and
+    /// TensorFlow's status.
     pub fn copy_to(&self, device: &str) -> Result<Self> {
         let context = &self.inner.context;
-        let device: CString = c_string(device)?;
+        let list = || EagerContext::from_inner(context).devices();
+        let device = context.places.find(device, list)?.unwrap_or_default();
         let status = Status::new(context.api)?;
         // SAFETY: handle, context, name and status are alive.
         let raw = context.fence.call(|| unsafe {

@@ -10,7 +10,7 @@ use crate::attr::set::set_in_graph;
 use crate::attr::sharing::Sharing;
 use crate::attr::{AttrValue, Bytes};
 use crate::base::api::{Status, c_string};
-use crate::base::device;
+use crate::base::place;
 use crate::base::error::{Error, Result};
 use crate::base::names::NameBuf;
 use crate::base::op::{ArgDesc, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
@@ -93,7 +93,7 @@ impl Scope {
         let device = if device.is_empty() {
             None
         } else {
-            device::check_name(device)?;
+            place::check_name(device)?;
             Some(c_string(device)?)
         };
         Ok(self.with(|settings| settings.device = device))

@@ -77,7 +77,9 @@ fn names_of_devices_are_those_that_tensorflow_reads() -> Result<()> {
         "/",
         "a\0b",
     ];
-    for name in names {
+    let missing = ["/job:nonsense", "/device:CPU:7", "/device:cpu:0", "/task:1"];
+    for name in names.into_iter().chain(missing) {
+        let is_missing = missing.contains(&name);
         let graph = Graph::new()?;
         // TensorFlow's own view: an operation with the name is placed when it runs.
         let runs = || -> Result<()> {
@@ -94,8 +96,10 @@ fn names_of_devices_are_those_that_tensorflow_reads() -> Result<()> {
         let runs = runs().is_ok();
         let scope = graph.scope().on_device(name);
         let eager = EagerContext::new()?.on_device(name);
-        assert_eq!((scope.is_ok(), eager.is_ok()), (runs, runs), "{name:?}");
-        if let Err(error) = scope {
+        // A graph may run where there are other devices.
+        let expected = (runs || is_missing, runs);
+        assert_eq!((scope.is_ok(), eager.is_ok()), expected, "{name:?}");
+        for error in [scope.err(), eager.err()].into_iter().flatten() {
             assert!(
                 matches!(error.kind(), ErrorKind::Argument { .. }),
                 "{error}"

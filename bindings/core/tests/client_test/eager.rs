@@ -17,17 +17,38 @@ fn devices_are_listed_and_used() -> Result<()> {
     assert_eq!(sum.backing_device()?, devices[0].name);
     let copy = sum.copy_to(&devices[0].name)?;
     assert_eq!(copy.to_tensor()?.to_scalar::<f32>()?, 3.0);
-    refused(sum.copy_to("/device:TPU:9"), &["TPU"]);
-    refused(
-        add(&ctx.on_device("/device:TPU:9")?, 1.0, 2.0),
-        &["AddV2", "TPU"],
-    );
+    let short = sum.copy_to("/job:localhost/device:CPU:0")?;
+    assert_eq!(short.device()?, devices[0].name);
+    for missing in [
+        "/device:TPU:9",
+        "/job:nonsense/device:CPU:0",
+        "/device:CPU:1",
+    ] {
+        let expected = [missing, "none of the devices", &devices[0].name];
+        refused(ctx.on_device(missing), &expected);
+        refused(sum.copy_to(missing), &expected);
+    }
     refused(
         ctx.on_device("no device"),
         &["\"no device\"", "/device:CPU:0"],
     );
     // After a failed call the context is as before.
     assert_eq!(add(&ctx, 1, 2)?.to_tensor()?.to_scalar::<i32>()?, 3);
+    Ok(())
+}
+
+#[test]
+fn soft_placement_takes_another_device() -> Result<()> {
+    let soft = |allow: bool| EagerOptions {
+        config: Config::new().soft_placement(!allow).soft_placement(allow),
+        ..EagerOptions::default()
+    };
+    let missing = "/device:TPU:9";
+    let ctx = EagerContext::with_options(&soft(true))?;
+    let sum = add(&ctx.on_device(missing)?, 1.0_f32, 2.0)?;
+    assert_eq!(sum.device()?, ctx.devices()?[0].name);
+    let ctx = EagerContext::with_options(&soft(false))?;
+    refused(ctx.on_device(missing), &[missing, "none of the devices"]);
     Ok(())
 }
 
