@@ -91,11 +91,16 @@ impl Policy {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
+    /// Whether a layer takes a value as it is: real numbers of its type, or other values.
+    pub(crate) fn takes(self, x: &AnyValue) -> bool {
+        x.dtype() == self.compute() || !x.dtype().is_float()
+    }
+
     /// Casts real numbers to the type in which a layer computes. Other values stay.
     pub(crate) fn cast(self, cx: &AnyContext, x: &AnyValue) -> Result<AnyValue> {
-        match x.dtype().is_float() {
-            true => as_type(cx, x, self.compute()),
-            false => Ok(x.clone()),
+        match self.takes(x) {
+            true => Ok(x.clone()),
+            false => as_type(cx, x, self.compute()),
         }
     }
 }

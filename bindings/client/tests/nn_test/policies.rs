@@ -10,6 +10,7 @@ use tfp::nn::training::{Plan, Trainer};
 use tfp::nn::{Activation, Constraint, Loss, Policy, Regularizer, Weights};
 use tfp::{Context, DataType, EagerContext, Graph, Mode, Result, Tensor, ops};
 
+use crate::built;
 use crate::goldens::Goldens;
 use crate::models::SPARSE;
 
@@ -260,6 +261,70 @@ fn steps_with_infinite_gradients_are_those_of_keras() -> Result<()> {
         overflow(&goldens, name, initial, &Graph::new()?, false)?;
         overflow(&goldens, name, initial, &goldens.eager, false)?;
         overflow(&goldens, name, initial, &goldens.eager, true)?;
+    }
+    Ok(())
+}
+
+/// What a layer computes of an input, the loss of a step beside zeros, and the weights after it. It begins
+/// with given weights, or with its own.
+fn computed(
+    layer: &dyn Layer,
+    policy: Policy,
+    x: &Tensor,
+    first: Option<&[Tensor]>,
+) -> Result<(Tensor, f32, Vec<Tensor>, Vec<Tensor>)> {
+    let eager = EagerContext::new()?;
+    let weights = Weights::new(&eager, 3).policy(policy);
+    let model = Sequential::new(&weights, &x.dims()[1..], &[layer])?;
+    let mut plan = Plan::new(Loss::MeanSquaredError, Sgd::default());
+    plan.input = x.dtype();
+    let mut trainer = Trainer::new(model, plan)?;
+    if let Some(first) = first {
+        let variables = trainer.model().variables().iter().zip(first);
+        let values = variables.map(|(one, value)| cast(&eager, value, one.dtype()));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        trainer.set_values(&values)?;
+    }
+    let before = trainer.values()?;
+    let y = trainer.predict(x)?;
+    let loss = trainer.train_on(x, &Tensor::zeros(DataType::FLOAT, y.dims())?)?;
+    assert_eq!(trainer.skipped(), 0, "{policy}");
+    Ok((y, loss, before, trainer.values()?))
+}
+
+/// Every layer with variables works in every type, and computes nearly what it does in float32.
+#[test]
+fn layers_compute_the_same_under_each_policy() -> Result<()> {
+    let goldens = Goldens::open()?;
+    let eager = &goldens.eager;
+    for (name, _, layer) in built::cases() {
+        let x = goldens.read(&format!("layer/{name}/x"))?.to_tensor()?;
+        let (expected, loss, first, after) = computed(&*layer, Policy::Float32, &x, None)?;
+        let expected = floats(eager, &expected)?;
+        let size = expected
+            .iter()
+            .fold(1.0_f32, |most, one| most.max(one.abs()));
+        for policy in POLICIES {
+            let found = computed(&*layer, policy, &x, Some(&first));
+            let (y, found_loss, _, found_after) = found
+                .map_err(|error| tfp::Error::argument(format!("{name} under {policy}: {error}")))?;
+            let most = match policy.compute() {
+                DataType::HALF => 1e-2,
+                DataType::BFLOAT16 => 6e-2,
+                _ => 1e-5,
+            };
+            let away = distance(&floats(eager, &y)?, &expected);
+            assert!(away <= most * size, "{name} under {policy}: {away}");
+            let away = (found_loss - loss).abs() / loss.max(1.0);
+            assert!(
+                away <= most * size,
+                "{name} under {policy}: loss {found_loss}, {loss}"
+            );
+            for (found, expected) in found_after.iter().zip(&after) {
+                let away = distance(&floats(eager, found)?, &floats(eager, expected)?);
+                assert!(away <= most, "{name} under {policy}: weights {away}");
+            }
+        }
     }
     Ok(())
 }
