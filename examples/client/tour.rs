@@ -184,6 +184,26 @@ fn own_function() -> Result<()> {
     Ok(())
 }
 
+fn half_precision() -> Result<()> {
+    use tfp::nn::layer::{Dense, Layer, Sequential};
+    use tfp::nn::optimizer::Adam;
+    use tfp::nn::training::{Plan, Trainer};
+    use tfp::nn::{Activation, Loss, Policy, Weights};
+
+    let weights = Weights::new(&EagerContext::new()?, 7).policy(Policy::MixedFloat16);
+    let hidden = Dense::new(16).activation(Activation::Relu);
+    let logits = Dense::new(3).policy(Policy::Float32);
+    let model = Sequential::new(&weights, &[8], &[&hidden, &logits])?;
+
+    let mut trainer = Trainer::new(model, Plan::new(Loss::MeanSquaredError, Adam::default()))?;
+    trainer.train_on(
+        &Tensor::from_array([[0.5_f32; 8]])?,
+        &Tensor::from_array([[1.0_f32, 0.0, 0.0]])?,
+    )?;
+    println!("loss scale: {}", trainer.loss_scale().unwrap_or(1.0));
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("tfp_tour_{}", std::process::id()));
     graph()?;
@@ -195,6 +215,7 @@ fn main() -> Result<()> {
     two_inputs()?;
     own_model()?;
     own_function()?;
+    half_precision()?;
     // What is left behind is small, and in the folder for temporary files.
     let _ = std::fs::remove_dir_all(&folder);
     Ok(())

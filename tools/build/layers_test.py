@@ -108,26 +108,29 @@ CLIENT: Table = {
     "nn/activation": "",
     "nn/constraint": "context",
     "nn/initializer": "context",
-    "nn/loss": "",
-    "nn/metric": "nn/loss",
-    "nn/criterion": "context nn/loss nn/metric",
+    "nn/policy": "context",
+    "nn/loss": "nn/policy",
+    "nn/metric": "nn/loss nn/policy",
+    "nn/criterion": "context nn/loss nn/metric nn/policy",
     "nn/regularizer": "context",
-    "nn/weights": "context nn/constraint nn/initializer nn/regularizer variable",
+    "nn/weights": (
+        "checkpoint context nn/constraint nn/initializer nn/policy nn/regularizer variable"
+    ),
     "nn/functional": "nn/activation",
     "nn/layer": (
         "context control_flow formats nn/activation nn/constraint nn/functional nn/initializer"
-        " nn/regularizer nn/weights saved_model variable"
+        " nn/policy nn/regularizer nn/weights saved_model variable"
     ),
-    "nn/optimizer": "context formats nn/initializer nn/loss variable",
+    "nn/optimizer": "context formats nn/initializer nn/policy variable",
     "nn/training": (
         "distribute/packs distribute/workers checkpoint context files function"
         " gradient/of_graph nn/criterion"
-        " nn/layer nn/loss nn/metric nn/optimizer room saved_model variable"
+        " nn/layer nn/loss nn/metric nn/optimizer nn/policy room saved_model variable"
     ),
     "nn/dataset": "data nn/training",
     "nn/keras": (
         "files formats nn/activation nn/constraint nn/functional nn/initializer nn/layer nn/loss"
-        " nn/metric nn/optimizer nn/regularizer nn/training nn/weights variable"
+        " nn/metric nn/optimizer nn/policy nn/regularizer nn/training nn/weights variable"
     ),
 }
 

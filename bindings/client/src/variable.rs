@@ -1,5 +1,6 @@
 //! Variables: tensors that steps change, in graphs and in eager contexts.
 
+mod cast;
 mod change;
 mod session;
 
@@ -54,6 +55,8 @@ impl Default for VariableOptions {
 #[derive(Clone)]
 pub struct Variable {
     inner: Arc<Inner>,
+    // What a layer reads it as, where that is another type than its own.
+    read_as: Option<DataType>,
 }
 
 struct Inner {
@@ -228,6 +231,7 @@ impl Variable {
                 initializer: None,
                 given: None,
             }),
+            read_as: None,
         }
     }
 
@@ -325,7 +329,7 @@ impl Variable {
         let place = context.at_resource();
         let value = self.own(read_variable_op(&*place, &handle, self.inner.dtype))?;
         context.tell_shape(&value, &self.inner.shape)?;
-        Ok(value)
+        self.as_read(context, value)
     }
 
     /// Whether the variable has a value.
@@ -343,7 +347,7 @@ impl Variable {
     /// [`ErrorKind::Foreign`] for one of a graph, and as for [`Self::read`].
     pub fn to_tensor(&self) -> Result<Tensor> {
         let eager = self.own(self.inner.handle.handle())?.context();
-        self.read(&eager)?.to_tensor()
+        self.stored().read(&eager)?.to_tensor()
     }
 
     /// Returns the value that a session has for a variable of its graph.

@@ -15,6 +15,8 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
+from bindings.client.tests import keras_policies
+
 _OUT = flags.DEFINE_string("out", None, "Prefix of the checkpoint.", required=True)
 
 Array = np.ndarray[Any, Any]
@@ -618,6 +620,12 @@ def derivatives(goldens: Goldens) -> None:
     goldens.add("derivatives/forward", forward.jvp(y))
 
 
+def policies(goldens: Goldens) -> None:
+    """Steps of small models under each dtype policy."""
+    for name, value in keras_policies.policies().items():
+        goldens.add(name, value)
+
+
 def main(argv: Sequence[str]) -> None:
     """Writes all goldens."""
     if len(argv) > 1:
@@ -634,6 +642,7 @@ def main(argv: Sequence[str]) -> None:
         layers,
         training,
         derivatives,
+        policies,
     ):
         group(goldens)
     names = sorted(goldens.tensors)

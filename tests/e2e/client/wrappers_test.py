@@ -549,6 +549,7 @@ SHOWN = {
             'outputs: ["class", "age"]',
             "weights: hidden/0/kernel",
             "from [8] to [4]",
+            "loss scale: 32768",
         ],
     ),
     "client-data": (

@@ -234,6 +234,8 @@ impl Reader<'_> {
         let is_little = flags & 1 == 0;
         let is_signed = flags & 8 != 0;
         match (class, size, is_signed) {
+            // What Python has no type for is bytes: Keras writes bfloat16 so.
+            (5, 2, _) => Ok(DataType::BFLOAT16),
             _ if !is_little => Err(Error::argument("numbers whose first byte is the highest")),
             (1, 2, _) => Ok(DataType::HALF),
             (1, 4, _) => Ok(DataType::FLOAT),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tfp_core::{DataType, Error, Result};
 
 use super::Loss;
-use super::loss::as_type;
 use super::metric::{Goal, Metric};
+use super::policy::as_type;
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::ops;

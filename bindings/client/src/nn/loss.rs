@@ -3,6 +3,8 @@
 use tfp_core::{Context, DataType, Result, Shape, Value};
 use tfp_ops as ops;
 
+use super::policy::as_type;
+
 /// The smallest probability that a logarithm sees, as in Keras.
 const EPSILON: f32 = 1e-7;
 
@@ -334,19 +336,6 @@ pub(super) fn same_rank<C: Context + ?Sized>(
             let squeeze_dims = Some(&[-1][..]);
             ops::squeeze(cx, truth, ops::SqueezeOptions { squeeze_dims })
         }
-    }
-}
-
-/// Casts, when the type is another.
-pub(super) fn as_type<C: Context + ?Sized>(
-    cx: &C,
-    x: &C::Value,
-    dtype: DataType,
-) -> Result<C::Value> {
-    if x.dtype() == dtype {
-        Ok(x.clone())
-    } else {
-        ops::cast(cx, x, dtype, ops::CastOptions::default())
     }
 }
 

@@ -4,7 +4,8 @@ use tfp_core::{Context, DataType, Error, Result, Value};
 use tfp_ops as ops;
 
 use super::Loss;
-use super::loss::{as_type, last_mean, same_rank, total};
+use super::loss::{last_mean, same_rank, total};
+use super::policy::as_type;
 
 /// Which values of a measure are better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,15 +2,18 @@
 
 mod sharing;
 mod trained;
+mod typed;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use tfp_core::{DataType, Error, Result, Shape, Tensor};
+use tfp_core::{Error, Result, Shape, Tensor};
 
 pub(crate) use self::sharing::Taken;
 use self::sharing::{Sharing, lock};
-use super::{ConstraintFunction, Initializer, InitializerFunction, RegularizerFunction};
+pub(crate) use self::typed::cast_tensor;
+use super::policy::{as_type, wide};
+use super::{ConstraintFunction, Initializer, InitializerFunction, Policy, RegularizerFunction};
 use crate::context::any::{AnyContext, HOST, Mode};
 use crate::context::value::AnyValue;
 use crate::variable::{Variable, VariableOptions};
@@ -22,6 +25,7 @@ pub struct Weights {
     context: AnyContext,
     prefix: String,
     name: Option<String>,
+    policy: Policy,
     sharing: Sharing,
     // The values that the next variables have, instead of initial ones.
     given: Option<Arc<Mutex<VecDeque<Tensor>>>>,
@@ -41,6 +45,8 @@ struct Shared {
     asked: Vec<(String, Variable)>,
     penalties: Vec<(Variable, Arc<dyn RegularizerFunction>)>,
     constraints: Vec<(Variable, Arc<dyn ConstraintFunction>)>,
+    // Whether a layer may compute in float16 with variables of float32.
+    is_scaled: bool,
     // Paths, and whether what is below them is frozen; the last one holds.
     frozen: Vec<(String, bool)>,
 }
@@ -53,6 +59,7 @@ impl Weights {
             context: context.any(),
             prefix: String::new(),
             name: None,
+            policy: Policy::default(),
             sharing: Sharing::default(),
             given: None,
             firsts: Vec::new(),
@@ -64,6 +71,7 @@ impl Weights {
                 asked: Vec::new(),
                 penalties: Vec::new(),
                 constraints: Vec::new(),
+                is_scaled: false,
                 frozen: Vec::new(),
             })),
         }
@@ -175,15 +183,16 @@ impl Weights {
         let value = lock(given).pop_front().ok_or_else(|| {
             Error::argument(format!("there is no value for '{}{name}'", self.prefix))
         })?;
-        if value.dims() != shape || value.dtype() != DataType::FLOAT {
+        let dtype = self.policy.variable();
+        if value.dims() != shape || !value.dtype().is_float() {
             return Err(Error::argument(format!(
-                "'{}{name}' is float32 of shape {shape:?}, and its value {} of shape {}",
+                "'{}{name}' is {dtype} of shape {shape:?}, and its value {} of shape {}",
                 self.prefix,
                 value.dtype(),
                 value.shape()
             )));
         }
-        Ok(Some(value))
+        cast_tensor(value, dtype).map(Some)
     }
 
     /// The value that a variable has at first.
@@ -196,39 +205,44 @@ impl Weights {
     ) -> Result<AnyValue> {
         // Not every device has what random numbers and decompositions need; all get equal ones so.
         let host = self.context.on_device(HOST)?.any();
+        let dtype = self.policy.variable();
         let mut own = self.firsts.iter().rev();
         match own.find(|(of, _)| of == name) {
             Some((_, own)) => {
                 let value = own.first(&host, shape, seed)?;
                 self.check_first(name, shape, &value)?;
-                Ok(value)
+                as_type(&host, &value, dtype)
             }
-            None => first.value(&host, shape, DataType::FLOAT, seed),
+            // A narrow type has few numbers to draw from.
+            None => as_type(&host, &first.value(&host, shape, wide(dtype), seed)?, dtype),
         }
     }
 
     /// Refuses a first value that is not what the layer asked for.
     fn check_first(&self, name: &str, shape: &[i64], value: &AnyValue) -> Result<()> {
         let found = value.shape()?;
-        if value.dtype() == DataType::FLOAT && found == Shape::from(shape) {
+        if value.dtype().is_float() && found == Shape::from(shape) {
             return Ok(());
         }
         Err(Error::argument(format!(
-            "'{}{name}' is float32 of shape {shape:?}, and its initializer gives {} of shape {found}",
+            "'{}{name}' is {} of shape {shape:?}, and its initializer gives {} of shape {found}",
             self.prefix,
+            self.policy.variable(),
             value.dtype()
         )))
     }
 
-    /// Makes a float32 variable that training changes.
+    /// Makes a variable that training changes, of the type that the policy says. The layer reads it as the
+    /// type in which it computes.
     ///
     /// # Errors
     /// As for [`Initializer::value`] and [`Variable::with_options`].
     pub fn trainable(&self, name: &str, shape: &[i64], first: Initializer) -> Result<Variable> {
-        self.variable(name, shape, first, true)
+        let variable = self.variable(name, shape, first, true)?;
+        Ok(variable.read_as(self.policy.compute()))
     }
 
-    /// Makes a float32 variable that only the layer itself changes.
+    /// Makes a variable that only the layer itself changes, and reads as it is.
     ///
     /// # Errors
     /// As for [`Initializer::value`] and [`Variable::with_options`].
@@ -245,6 +259,7 @@ impl Weights {
     ) -> Result<Variable> {
         if self.sharing.is_taking() {
             let variable = self.sharing.next(|taken| taken.variables.pop_front());
+            let variable = variable.map(|variable| variable.stored());
             let variable = variable.filter(|variable| *variable.shape() == Shape::from(shape));
             let variable = variable.ok_or_else(|| {
                 Error::argument(format!(

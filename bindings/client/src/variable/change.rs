@@ -1,16 +1,17 @@
 //! Methods that change a variable, or read parts of it.
 
-use tfp_core::{IntoOperand, Result};
+use tfp_core::{IntoOperand, Operation, Result};
 use tfp_ops::{
     ResourceGatherOptions, assign_add_variable_op, assign_sub_variable_op, assign_variable_op,
     resource_gather, resource_gather_nd, resource_scatter_add, resource_scatter_div,
     resource_scatter_max, resource_scatter_min, resource_scatter_mul, resource_scatter_nd_add,
     resource_scatter_nd_max, resource_scatter_nd_min, resource_scatter_nd_sub,
-    resource_scatter_nd_update, resource_scatter_sub, resource_scatter_update,
+    resource_scatter_nd_update, resource_scatter_sub, resource_scatter_update, select_v2,
 };
 
 use super::Variable;
-use crate::context::any::Mode;
+use crate::context::any::{AnyContext, Mode};
+use crate::context::value::AnyValue;
 
 impl Variable {
     /// Returns an operand as a value of the variable's type, once it is known to fit.
@@ -80,6 +81,21 @@ impl Variable {
         self.own(assign_sub_variable_op(&*place, &handle, &value))
     }
 
+    /// Sets the value if a boolean scalar is true or there is none, and otherwise the old one, which was
+    /// read before.
+    pub(crate) fn assign_if(
+        &self,
+        cx: &AnyContext,
+        condition: Option<&AnyValue>,
+        new: AnyValue,
+        old: &AnyValue,
+    ) -> Result<Option<Operation>> {
+        match condition {
+            Some(condition) => self.assign(cx, select_v2(cx, condition, new, old)?),
+            None => self.assign(cx, new),
+        }
+    }
+
     /// Returns the slices at indices along the first axis, without reading the rest.
     ///
     /// # Errors
@@ -91,13 +107,9 @@ impl Variable {
     ) -> Result<C::Value> {
         let handle = self.handle_in(context)?;
         let options = ResourceGatherOptions::default();
-        self.own(resource_gather(
-            &*context.at_resource(),
-            handle,
-            indices,
-            self.dtype(),
-            options,
-        ))
+        let place = context.at_resource();
+        let value = resource_gather(&*place, handle, indices, self.dtype(), options);
+        self.as_read(context, self.own(value)?)
     }
 
     /// Returns the slices at positions: the last axis of `indices` holds one each.
@@ -111,7 +123,8 @@ impl Variable {
     ) -> Result<C::Value> {
         let handle = self.handle_in(context)?;
         let place = context.at_resource();
-        self.own(resource_gather_nd(&*place, handle, indices, self.dtype()))
+        let value = resource_gather_nd(&*place, handle, indices, self.dtype());
+        self.as_read(context, self.own(value)?)
     }
 }
 

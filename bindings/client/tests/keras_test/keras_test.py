@@ -210,6 +210,91 @@ def test_trainings_go_on_in_python(tmp_path: pathlib.Path) -> None:
             _near(found.numpy(), wanted.numpy(), f"{name}: {found.path}")
 
 
+# The dtype policies, and how far float32 results of a model may be from each other.
+POLICIES = {
+    "mixed_float16": 4e-3,
+    "mixed_bfloat16": 3e-2,
+    "float16": 4e-3,
+    "bfloat16": 3e-2,
+    "float64": 2e-5,
+}
+
+
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Models of each policy, and what Rust made of them."""
+    folder = tmp_path_factory.mktemp("policies")
+    before = keras.config.dtype_policy()
+    k = keras.layers
+    for policy in POLICIES:
+        keras.config.set_dtype_policy(policy)
+        keras.utils.set_random_seed(3)
+        x = keras.Input((6, 4))
+        first = k.LSTM(3, recurrent_initializer="glorot_uniform", return_sequences=True)
+        y = k.Bidirectional(first)(x)
+        y = k.TimeDistributed(k.Dense(4))(k.BatchNormalization()(y))
+        y = k.LayerNormalization()(k.Add()([y, x]) * 0.5)
+        y = k.MultiHeadAttention(2, 3)(y, y)
+        y = k.Dense(3, activation="softmax", dtype="float32")(k.Flatten()(y))
+        keras.Model(x, y).save(folder / f"{policy}.keras")
+        numbers = np.random.default_rng(4).normal(size=(3, 6, 4)).astype(np.float32)
+        numbers.tofile(folder / f"{policy}.x0")
+    keras.config.set_dtype_policy(before)
+    _run("policies", str(folder))
+    return folder
+
+
+def _policy(layer: keras.Layer) -> list[str]:
+    inner = [getattr(layer, name, None) for name in ("layer", "forward_layer", "backward_layer")]
+    return [one.dtype_policy.name for one in (layer, *inner) if one is not None]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_policies_of_python_are_the_same_after_rust(policies: pathlib.Path, policy: str) -> None:
+    first = keras.models.load_model(policies / f"{policy}.keras")
+    second = keras.models.load_model(policies / f"{policy}.again.keras")
+    x = np.fromfile(policies / f"{policy}.x0", np.float32).reshape(3, 6, 4)
+    expected = np.asarray(first(x))
+    found = np.fromfile(policies / f"{policy}.y0", np.float32).reshape(3, 3)
+    assert np.abs(found - expected).max() <= POLICIES[policy]
+    # All is as it was; the function between layers came back as a layer.
+    np.testing.assert_array_equal(np.asarray(second(x)), expected)
+    others = {layer.name: layer for layer in second.layers}
+    assert len(others) == len(first.layers) + 1
+    for layer in first.layers:
+        assert _policy(layer) == _policy(others[layer.name])
+    assert _policy(first.layers[1])[0] == policy
+    for one, other in zip(first.weights, second.weights, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    values = [weight.numpy() for weight in first.weights]
+    for weight in first.weights:
+        weight.assign(np.zeros(weight.shape))
+    first.load_weights(policies / f"{policy}.weights.h5")
+    for weight, value in zip(first.weights, values, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), value)
+
+
+@pytest.mark.parametrize("name", ["scaled", "scaled_graph"])
+def test_scaled_trainings_go_on_in_python(policies: pathlib.Path, name: str) -> None:
+    model = keras.models.load_model(policies / f"{name}.keras")
+    optimizer = model.optimizer
+    assert isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    scale, iterations, loss = json.loads((policies / f"{name}.numbers").read_text())
+    assert float(optimizer.dynamic_scale.numpy()) == scale
+    assert int(optimizer.inner_optimizer.iterations.numpy()) == iterations > 0
+    kinds = [_policy(layer) for layer in model.layers]
+    mixed = "mixed_float16"
+    assert kinds == [[mixed] * 3, [mixed], [mixed] * 2, [mixed], [mixed], ["float32"]]
+    x = np.fromfile(policies / f"{name}.x0", np.float32).reshape(3, 6, 4)
+    truth = np.fromfile(policies / f"{name}.truth0", np.float32).reshape(3, 2)
+    found = np.fromfile(policies / f"{name}.y0", np.float32).reshape(3, 2)
+    assert np.abs(np.asarray(model(x)) - found).max() <= 1e-2
+    slots = [one.numpy() for one in optimizer.inner_optimizer.variables[2:]]
+    assert all(np.abs(slot).max() > 0 for slot in slots)
+    assert abs(float(model.train_on_batch(x, truth)) - loss) <= 1e-2
+
+
 def _rows(path: pathlib.Path) -> tuple[list[str], list[list[float | str]]]:
     with path.open(newline="") as file:
         head, *rows = list(csv.reader(file))

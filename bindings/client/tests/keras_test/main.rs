@@ -5,11 +5,13 @@
 //! `make FOLDER`: writes models made here, what they are given, and what they compute.
 //! `train FOLDER`: writes models in training, a batch, and what one more step makes of them.
 //! `callbacks FOLDER`: trains with callbacks, whose files are in `rust`.
+//! `policies FOLDER`: models under dtype policies; `policies.rs` says which.
 //! `check FOLDER`: reads models that `make` wrote and Python wrote again, and compares.
 
 mod callbacks;
 mod categories;
 mod models;
+mod policies;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
@@ -31,11 +33,12 @@ fn main() {
         ["make", folder] => make(Path::new(folder)),
         ["train", folder] => train(Path::new(folder)),
         ["callbacks", folder] => callbacks::run(Path::new(folder)),
+        ["policies", folder] => policies::run(Path::new(folder)),
         ["check", folder] => check(Path::new(folder)),
-        _ => Err(
-            Error::argument("expected resave, make, train, callbacks or check, and a folder")
-                .into(),
-        ),
+        _ => Err(Error::argument(
+            "expected resave, make, train, callbacks, policies or check, and a folder",
+        )
+        .into()),
     };
     if let Err(error) = done {
         eprintln!("{error}");

@@ -19,6 +19,7 @@ mod mixed;
 mod models;
 mod optimizers;
 mod own;
+mod policies;
 mod refused;
 mod resumed;
 mod training;

@@ -70,6 +70,7 @@ const _: () = {
     shared::<tfp::nn::Meter>();
     shared::<tfp::nn::Metric>();
     shared::<tfp::nn::Model>();
+    shared::<tfp::nn::Policy>();
     shared::<tfp::nn::Regularizer>();
     shared::<tfp::nn::Weights>();
     shared::<tfp::nn::functional::ConvOptions>();
@@ -199,6 +200,7 @@ const _: () = {
     shared::<tfp::nn::layer::UnknownPlace>();
     shared::<tfp::nn::layer::UpSampling>();
     shared::<tfp::nn::layer::Window>();
+    shared::<tfp::nn::layer::WithPolicy<layer::Dense>>();
     shared::<tfp::nn::layer::ZeroPadding>();
     shared::<tfp::nn::optimizer::Adadelta>();
     shared::<tfp::nn::optimizer::Adagrad>();
@@ -209,6 +211,7 @@ const _: () = {
     shared::<tfp::nn::optimizer::Ftrl>();
     shared::<tfp::nn::optimizer::KerasRule>();
     shared::<tfp::nn::optimizer::Lion>();
+    shared::<tfp::nn::optimizer::LossScale>();
     shared::<tfp::nn::optimizer::Minimizer<optimizer::Adam>>();
     shared::<tfp::nn::optimizer::MovingAverage>();
     shared::<tfp::nn::optimizer::Nadam>();

@@ -9,7 +9,7 @@ use super::save::Saved;
 use crate::files::write;
 use crate::formats::json::Json;
 use crate::nn::layer::described::object;
-use crate::nn::optimizer::{Clip, KerasRule, Optimizer, Rule, Schedule};
+use crate::nn::optimizer::{Clip, KerasRule, Optimizer, Rule, Scaling, Schedule};
 use crate::nn::training::Trainer;
 use crate::nn::{Loss, Metric};
 
@@ -33,7 +33,16 @@ impl<R: Rule> Trainer<R> {
             && let Json::Object(members) = &mut config
         {
             members.push(("compile_config".to_owned(), compiled));
-            for (index, value) in self.state(&saved, &rule)?.into_iter().enumerate() {
+            let mut state = self.state(&saved, &rule)?;
+            if let Some(scaling) = self.scaling() {
+                // Keras has the optimizer inside of the one that scales, and its variables in both.
+                for (index, value) in state.iter().enumerate() {
+                    let path = format!("optimizer/inner_optimizer/vars/{index}");
+                    more.push((path, value.share()?));
+                }
+                state.splice(0..0, scaling_state(scaling)?);
+            }
+            for (index, value) in state.into_iter().enumerate() {
                 more.push((format!("optimizer/vars/{index}"), value));
             }
         }
@@ -69,7 +78,10 @@ impl<R: Rule> Trainer<R> {
             _ => (several(losses), several(weights), several(metrics)),
         };
         let rate = self.has_rate().then(|| self.rate());
-        let optimizer = optimizer(&self.plan().optimizer, rule, rate)?;
+        let mut optimizer = optimizer(&self.plan().optimizer, rule, rate)?;
+        if let Some(scaling) = self.scaling() {
+            optimizer = scaled(scaling, optimizer);
+        }
         Some(Json::object([
             ("optimizer", optimizer),
             ("loss", losses),
@@ -84,7 +96,7 @@ impl<R: Rule> Trainer<R> {
 
     /// The optimizer's variables in Keras' order.
     fn state(&self, saved: &Saved, rule: &KerasRule) -> Result<Vec<Tensor>> {
-        let mut state = vec![Tensor::scalar(self.step() as i64)?];
+        let mut state = vec![Tensor::scalar(self.iterations() as i64)?];
         if self.has_rate() {
             state.push(Tensor::scalar(self.rate())?);
         }
@@ -118,6 +130,27 @@ impl<R: Rule> Trainer<R> {
         }
         Ok(state)
     }
+}
+
+/// The variables of the optimizer that scales the loss: two that every optimizer has, and its own.
+fn scaling_state(scaling: &Scaling) -> Result<[Tensor; 4]> {
+    Ok([
+        Tensor::scalar(0_i64)?,
+        Tensor::scalar(0.0_f32)?,
+        Tensor::scalar(scaling.finite as i64)?,
+        Tensor::scalar(scaling.scale)?,
+    ])
+}
+
+/// An optimizer inside of one that scales the loss.
+fn scaled(scaling: &Scaling, inner: Json) -> Json {
+    let config = vec![
+        ("name", "loss_scale_optimizer".into()),
+        ("inner_optimizer", inner),
+        ("initial_scale", scaling.initial.into()),
+        ("dynamic_growth_steps", (scaling.growth_steps as i64).into()),
+    ];
+    named("keras.optimizers", "LossScaleOptimizer", config)
 }
 
 fn optimizer<R>(optimizer: &Optimizer<R>, rule: &KerasRule, rate: Option<f32>) -> Option<Json> {

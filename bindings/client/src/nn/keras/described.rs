@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tfp_core::Result;
 
 use crate::formats::json::Json;
+use crate::nn::Policy;
 use crate::nn::layer::Layer;
 use crate::nn::layer::described::{Arguments, KerasLayer};
 
@@ -47,6 +48,17 @@ impl Described {
 }
 
 impl Described {
+    /// The layer with a policy of its own.
+    pub fn with_policy(self, policy: Policy) -> Self {
+        Self {
+            layer: Box::new(self.layer.policy(policy)),
+            reversed: self
+                .reversed
+                .map(|layer| Box::new(layer.policy(policy)) as Box<dyn Layer>),
+            ..self
+        }
+    }
+
     /// A layer whose variables are at these places.
     pub fn at(layer: Box<dyn Layer>, places: Vec<String>) -> Self {
         let states = 0;

@@ -15,7 +15,7 @@ use super::calls::{Value, calls, history, problem};
 use super::config::{Config, object};
 use super::described::Described;
 use super::keras_2::is_around_model;
-use super::layers::{arithmetic, describe, is_function};
+use super::layers::{arithmetic, describe, function_policy, is_function};
 use super::names::{numbered, snake_case};
 use crate::formats::json::Json;
 use crate::nn::layer::described::KerasLayer;
@@ -233,6 +233,10 @@ fn layer(json: &Json, is_causal: bool) -> Result<(Described, KerasLayer)> {
         Some(function) => Described::plain(function)?,
         None => describe(class, config, is_causal)?,
     };
+    let described = match function_policy(json) {
+        Some(policy) => described.with_policy(policy),
+        None => described,
+    };
     let keras = match is_function(json) {
         // Layers take its place in what is written.
         true => KerasLayer {
@@ -249,6 +253,9 @@ fn input(config: Config<'_>) -> Result<Kind> {
     let sample = shape.get(1..).unwrap_or_default().to_vec();
     let dtype = match config.text("dtype").unwrap_or("float32") {
         "float32" => DataType::FLOAT,
+        "float16" => DataType::HALF,
+        "bfloat16" => DataType::BFLOAT16,
+        "float64" => DataType::DOUBLE,
         "int32" => DataType::INT32,
         "int64" => DataType::INT64,
         "bool" => DataType::BOOL,

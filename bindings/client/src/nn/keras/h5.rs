@@ -9,9 +9,11 @@ use super::graph;
 use super::keras_2::modernize;
 use super::names::export;
 use super::order::{Graph, Operation};
+use super::typed::castable;
 use crate::formats::hdf5::Datasets;
 use crate::formats::json::Json;
 use crate::nn::layer::Model;
+use crate::nn::weights::cast_tensor;
 use crate::variable::Variable;
 
 /// The group of the weights in the file of a whole model.
@@ -94,7 +96,7 @@ pub(super) fn values(datasets: &Datasets<'_>, model: &Model) -> Result<BTreeMap<
         for (place, variable) in places.iter().zip(variables) {
             let value = datasets.read(place)?;
             let fits = value.shape().is_compatible_with(variable.shape());
-            if !fits || value.dtype() != variable.dtype() {
+            if !fits || !castable(&value, &variable) {
                 return Err(Error::argument(format!(
                     "'{place}' of layer '{layer}' is {} of shape {}, and '{}' {} of shape {}",
                     value.dtype(),
@@ -104,6 +106,7 @@ pub(super) fn values(datasets: &Datasets<'_>, model: &Model) -> Result<BTreeMap<
                     variable.shape()
                 )));
             }
+            let value = cast_tensor(value, variable.dtype())?;
             values.insert(variable.name().to_owned(), value);
         }
     }

@@ -10,7 +10,7 @@ mod wrapped;
 
 use tfp_core::{Error, Result};
 
-pub(super) use self::applied::{arithmetic, is_function};
+pub(super) use self::applied::{arithmetic, function_policy, is_function};
 use self::window::{Global, conv, conv3d, kind, pair, pooling};
 use super::config::{Config, object};
 use super::described::Described;
@@ -25,7 +25,7 @@ use crate::nn::layer::{
     RepeatVector, Reshape, RmsNorm, Scaling, SeparableConv, SharedDropout, Softmax, SpatialDropout,
     Subtract, UnitNorm, UpSampling, ZeroPadding,
 };
-use crate::nn::{Activation, Weights};
+use crate::nn::{Activation, Policy, Weights};
 
 /// Describes a layer of a class. `is_causal` is what its first call says.
 pub(super) fn describe(class: &str, config: Config<'_>, is_causal: bool) -> Result<Described> {
@@ -44,10 +44,13 @@ fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Descr
     });
     // The numbers of categories are integers.
     let gives_categories = matches!(class, "Discretization" | "HashedCrossing" | "Hashing");
-    let usual = |policy: &str| policy == "float32" || (gives_categories && policy == "int64");
-    if let Some(policy) = policy.filter(|policy| !usual(policy)) {
-        return Err(Config::unsupported(&format!("dtype '{policy}'")));
-    }
+    let policy = match policy.as_deref() {
+        None => None,
+        Some("int64") if gives_categories => None,
+        Some(name) => Some(
+            Policy::named(name).ok_or_else(|| Config::unsupported(&format!("dtype '{name}'")))?,
+        ),
+    };
     let Described {
         mut layer,
         mut reversed,
@@ -76,10 +79,14 @@ fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Descr
             reversed.map(|back| Box::new(back.constrained(variable, constraint.clone())) as _);
         layer = Box::new(layer.constrained(variable, constraint));
     }
-    Ok(Described {
+    let described = Described {
         layer,
         reversed,
         ..described
+    };
+    Ok(match policy {
+        Some(policy) => described.with_policy(policy),
+        None => described,
     })
 }
 
@@ -421,5 +428,9 @@ impl Layer for Fixed {
 
     fn kind(&self) -> String {
         self.keras.class.clone()
+    }
+
+    fn casts(&self) -> bool {
+        self.layer.casts()
     }
 }

@@ -13,6 +13,7 @@ mod names;
 mod order;
 mod recurrent;
 mod save;
+mod typed;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,10 +22,12 @@ use tfp_core::{DataType, Error, ErrorKind, Result, Session, Tensor};
 
 use self::graph::Graph;
 use self::save::Saved;
+use self::typed::castable;
 use super::Weights;
 use super::layer::Model;
 use super::optimizer::Rule;
 use super::training::Trainer;
+use super::weights::cast_tensor;
 use crate::files::{file_error, read_file, write};
 use crate::formats::hdf5::{self, Datasets};
 use crate::formats::json::Json;
@@ -223,7 +226,7 @@ fn read_weights(model: &Model, path: &Path) -> Result<Vec<Tensor>> {
     for (place, variable) in &saved.variables {
         let value = datasets.read(place).map_err(at_file)?;
         let fits = value.shape().is_compatible_with(variable.shape());
-        if !fits || value.dtype() != variable.dtype() {
+        if !fits || !castable(&value, variable) {
             return Err(file_error(
                 path,
                 format!(
@@ -236,7 +239,7 @@ fn read_weights(model: &Model, path: &Path) -> Result<Vec<Tensor>> {
                 ),
             ));
         }
-        found.insert(variable.name(), value);
+        found.insert(variable.name(), cast_tensor(value, variable.dtype())?);
     }
     in_order(model, |name| found.remove(name))
 }

@@ -6,6 +6,7 @@ use tfp_core::{DataType, Error, ErrorKind, Result, Tensor};
 
 use super::names::{numbered, snake_case};
 use super::order::{Graph, Operation};
+use super::typed::{inherit, storable};
 use crate::formats::hdf5_write;
 use crate::formats::json::Json;
 use crate::nn::layer::described::{Arguments, KerasLayer, Places, object};
@@ -52,9 +53,15 @@ impl Saved {
             let value = values.get(variable.name()).ok_or_else(|| {
                 Error::argument(format!("the model has no variable '{}'", variable.name()))
             })?;
-            datasets.push((path.clone(), value));
+            datasets.push((path.clone(), storable(value)?));
         }
-        datasets.extend(more.iter().map(|(path, value)| (path.clone(), value)));
+        for (path, value) in more {
+            datasets.push((path.clone(), storable(value)?));
+        }
+        let datasets: Vec<(String, &Tensor)> = datasets
+            .iter()
+            .map(|(path, value)| (path.clone(), value))
+            .collect();
         hdf5_write::write(&datasets)
     }
 
@@ -106,7 +113,7 @@ impl Saved {
                 (Some(inner), Some(own)) => {
                     let inside = format!("{inside}layer/");
                     let inner = self.model(inner, own, &inside, problems, input)?;
-                    around(&described.class, name, inner)
+                    around(described, name, inner)
                 }
                 (None, _) => self.layer((model, operation), described, name, &inside)?,
             };
@@ -193,8 +200,13 @@ impl Saved {
             config.insert(1, ("trainable".to_owned(), is_trainable.into()));
         }
         let Some(outer) = &described.outer else {
-            if !config.iter().any(|(key, _)| key == "dtype") {
-                config.insert(1, ("dtype".to_owned(), "float32".into()));
+            let policy = config.iter().find(|(key, _)| key == "dtype");
+            match policy.map(|(_, policy)| policy.clone()) {
+                Some(policy @ Json::Object(_)) => {
+                    config.iter_mut().for_each(|(_, one)| inherit(one, &policy));
+                }
+                Some(_) => {}
+                None => config.insert(1, ("dtype".to_owned(), "float32".into())),
             }
             return Ok(object("keras.layers", &described.class, config));
         };
@@ -223,14 +235,16 @@ fn module_of(class: &str) -> &'static str {
 }
 
 /// A layer around a model.
-fn around(class: &str, name: &str, inner: Json) -> Json {
+fn around(layer: &KerasLayer, name: &str, inner: Json) -> Json {
+    let policy = layer.config.iter().find(|(key, _)| key == "dtype");
+    let policy = policy.map_or_else(|| "float32".into(), |(_, policy)| policy.clone());
     let config = vec![
         ("name".to_owned(), name.into()),
         ("trainable".to_owned(), true.into()),
-        ("dtype".to_owned(), "float32".into()),
+        ("dtype".to_owned(), policy),
         ("layer".to_owned(), inner),
     ];
-    object("keras.layers", class, config)
+    object("keras.layers", &layer.class, config)
 }
 
 /// Why a layer can't be saved.

@@ -125,6 +125,11 @@ impl Layer for Discretization {
             encoding.encode(cx, &bins, &input, depth as i32)
         })
     }
+
+    // Numbers of categories would be rounded.
+    fn casts(&self) -> bool {
+        false
+    }
 }
 
 /// Numbers of categories to vectors, float32.
@@ -161,5 +166,10 @@ impl Layer for CategoryEncoding {
             let x = ops::cast(cx, x, DataType::INT64, ops::CastOptions::default())?;
             encoding.encode(cx, &x, &input, count)
         })
+    }
+
+    // Numbers of categories would be rounded.
+    fn casts(&self) -> bool {
+        false
     }
 }

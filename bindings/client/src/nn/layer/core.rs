@@ -145,6 +145,11 @@ impl Layer for Embedding {
         let table = self.table_in(&weights.layer("embedding"))?;
         self.rows_of(table, input)
     }
+
+    // Numbers of categories would be rounded.
+    fn casts(&self) -> bool {
+        false
+    }
 }
 
 impl Embedding {

@@ -9,7 +9,7 @@ use tfp_core::{Error, Result};
 
 use crate::formats::json::Json;
 use crate::nn::functional::{ConvOptions, Padding};
-use crate::nn::{Activation, Constraint, Fans, Initializer, Regularizer};
+use crate::nn::{Activation, Constraint, Fans, Initializer, Policy, Regularizer};
 
 /// How Keras' files describe a layer: its class, its options, and where its variables are.
 #[derive(Clone, Debug)]
@@ -127,6 +127,14 @@ impl KerasLayer {
         }
     }
 
+    /// Says the layer's policy, unless an inner one has said its own. Without one it is float32.
+    pub(crate) fn with_policy(self, policy: Policy) -> Self {
+        match self.config.iter().any(|(key, _)| key == "dtype") {
+            true => self,
+            false => self.set("dtype", policy_json(policy)),
+        }
+    }
+
     pub(crate) fn set(mut self, key: &str, value: impl Into<Json>) -> Self {
         self.config.push((key.to_owned(), value.into()));
         self
@@ -170,6 +178,19 @@ impl KerasLayer {
     /// An object of Keras inside of another.
     pub(crate) fn object(self, module: &str) -> Json {
         object(module, &self.class, self.config)
+    }
+}
+
+/// A policy, as Keras writes it.
+pub(crate) fn policy_json(policy: Policy) -> Json {
+    match policy {
+        // Keras reads the bare name, too.
+        Policy::Float32 => policy.name().into(),
+        _ => object(
+            "keras",
+            "DTypePolicy",
+            vec![("name".to_owned(), policy.name().into())],
+        ),
     }
 }
 

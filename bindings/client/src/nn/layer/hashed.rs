@@ -120,6 +120,11 @@ impl Layer for Hashing {
             layer.encoding.encode(cx, &found, &input, bins)
         })
     }
+
+    // Numbers of categories would be rounded.
+    fn casts(&self) -> bool {
+        false
+    }
 }
 
 /// Several numbers or strings of a sample to a bin of their combination, by its hash: int64, or one-hot
@@ -203,5 +208,10 @@ impl Layer for HashedCrossing {
             let found = ops::reshape(cx, crossed.output_values, shape.as_slice())?;
             Ok(vec![encoding.encode(cx, &found, &sample, depth)?])
         })
+    }
+
+    // Numbers of categories would be rounded.
+    fn casts(&self) -> bool {
+        false
     }
 }

@@ -41,6 +41,10 @@ impl<L: Layer> Layer for Initialized<L> {
     fn kind(&self) -> String {
         self.layer.kind()
     }
+
+    fn casts(&self) -> bool {
+        self.layer.casts()
+    }
 }
 
 impl<L> Initialized<L> {

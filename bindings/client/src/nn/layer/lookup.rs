@@ -223,4 +223,9 @@ impl Layer for IntegerLookup {
             }
         })
     }
+
+    // Numbers of categories would be rounded.
+    fn casts(&self) -> bool {
+        false
+    }
 }

@@ -5,6 +5,7 @@
 //! weights are those of Keras 3.
 
 mod adaptive;
+mod affine;
 mod attention;
 mod block_lstm;
 mod categorical;
@@ -30,6 +31,7 @@ mod noise;
 mod norm;
 mod parts;
 mod pass;
+mod policy;
 mod pool;
 mod rectifier;
 mod recurrent;
@@ -51,7 +53,7 @@ use std::sync::Arc;
 
 use tfp_core::{Error, Result};
 
-use super::{ConstraintFunction, InitializerFunction, RegularizerFunction, Weights};
+use super::{ConstraintFunction, InitializerFunction, Policy, RegularizerFunction, Weights};
 use crate::context::value::AnyValue;
 
 pub use self::adaptive::AdaptivePooling;
@@ -88,6 +90,7 @@ pub use self::norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm, UnitNorm};
 pub use self::parts::Address;
 pub(crate) use self::pass::MaskList;
 pub use self::pass::Pass;
+pub use self::policy::WithPolicy;
 pub use self::pool::{GlobalPool, Pooling, Pooling3d};
 pub use self::rectifier::{PRelu, Relu, Softmax};
 pub use self::recurrent::{Bidirectional, Merge, Recurrent, RnnKind, StackedRnn};
@@ -246,6 +249,24 @@ pub trait Layer {
         Node::outputs(None, self, nodes)
     }
 
+    /// Whether inputs that are real numbers are cast to the type in which the layer computes. If not, the
+    /// layer takes them as they are, and computes in a type that it chooses.
+    fn casts(&self) -> bool {
+        true
+    }
+
+    /// Gives the layer a policy of its own, instead of that of its [`Weights`]: the types in which it
+    /// computes and keeps its variables.
+    fn policy(self, policy: Policy) -> WithPolicy<Self>
+    where
+        Self: Sized,
+    {
+        WithPolicy {
+            layer: self,
+            policy,
+        }
+    }
+
     /// Which layer it is, so that a struct knows its fields when they are called.
     #[doc(hidden)]
     fn address(&self) -> Address {
@@ -321,6 +342,10 @@ macro_rules! pointers {
 
             fn kind(&self) -> String {
                 (**self).kind()
+            }
+
+            fn casts(&self) -> bool {
+                (**self).casts()
             }
 
             $($own)*

@@ -430,6 +430,11 @@ impl Layer for Model {
     fn kind(&self) -> String {
         "Model".to_owned()
     }
+
+    // Its layers do.
+    fn casts(&self) -> bool {
+        false
+    }
 }
 
 impl fmt::Debug for Model {

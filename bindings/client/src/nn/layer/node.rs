@@ -7,8 +7,9 @@ use tfp_core::{DataType, Error, ErrorKind, Result};
 
 use super::described::KerasLayer;
 use super::parts::{Called, Parts};
+use super::policy::casting;
 use super::{BuiltMany, ForwardMany, LARGEST, Layer};
-use crate::nn::Weights;
+use crate::nn::{Policy, Weights};
 use crate::variable::Variable;
 
 /// A value of a model: an input, or an output of a layer. It knows its shape, and no numbers.
@@ -226,7 +227,7 @@ impl Node {
             forward: Some(built.forward),
             variables,
             dtype: None,
-            keras: Some(described(layer.keras(&shapes), part.as_ref())),
+            keras: Some(described(layer.keras(&shapes), part.as_ref(), weights)),
             weights: weights.clone(),
             parts,
         });
@@ -319,6 +320,10 @@ fn build(
     };
     let (asked, named) = (weights.asked(), weights.names());
     let built = layer.build_many(place, shapes)?;
+    let built = match layer.casts() {
+        true => casting(built, place.layer_policy())?,
+        false => built,
+    };
     let taken = weights.name_since(named);
     let name = match (taken, name) {
         (Some(taken), _) => taken,
@@ -344,8 +349,19 @@ fn build(
 }
 
 /// What Keras' files say of a call: those of one field are calls of one layer.
-fn described(keras: Result<KerasLayer>, part: Option<&Called>) -> Result<KerasLayer> {
-    let keras = keras?;
+fn described(
+    keras: Result<KerasLayer>,
+    part: Option<&Called>,
+    weights: &Weights,
+) -> Result<KerasLayer> {
+    let mut keras = keras?;
+    // A file says it of its layers, and a model's layers say it themselves.
+    let policy = weights.layer_policy();
+    let is_usual = policy == Policy::default();
+    let is_model = keras.model.is_some() && keras.around.is_none();
+    if !is_usual && keras.outer.is_none() && !is_model {
+        keras = keras.with_policy(policy);
+    }
     let identity = part.filter(|part| !part.is_sizeless);
     Ok(KerasLayer {
         identity: keras.identity.or(identity.map(|part| part.identity)),

@@ -7,6 +7,7 @@ use super::{Built, Layer, Pass, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::formats::json::Json;
+use crate::nn::policy::as_type;
 use crate::nn::{Regularizer, Weights};
 use crate::ops;
 
@@ -303,6 +304,10 @@ impl<L: Layer> Layer for ActivityPenalty<L> {
     fn kind(&self) -> String {
         self.layer.kind()
     }
+
+    fn casts(&self) -> bool {
+        self.layer.casts()
+    }
 }
 
 /// Steps that are the same number everywhere are masked, and zero.
@@ -354,7 +359,7 @@ impl Layer for Scaling {
             .set("offset", numbers(&self.offset)))
     }
 
-    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let channels = input.last().copied().unwrap_or(1);
         let fits = |numbers: &[f32]| numbers.len() == 1 || numbers.len() as i64 == channels;
         if !fits(&self.scale) || !fits(&self.offset) {
@@ -365,17 +370,13 @@ impl Layer for Scaling {
             )));
         }
         let Self { scale, offset } = self.clone();
+        let dtype = weights.layer_policy().compute();
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
             pass.pass_mask(pass.mask());
-            let x = ops::cast(
-                cx,
-                x,
-                tfp_core::DataType::FLOAT,
-                ops::CastOptions::default(),
-            )?;
-            let x = ops::mul(cx, x, scale.as_slice())?;
-            ops::add_v2(cx, x, offset.as_slice())
+            let cast = |numbers: &[f32]| ops::cast(cx, numbers, dtype, Default::default());
+            let x = ops::mul(cx, as_type(cx, x, dtype)?, cast(&scale)?)?;
+            ops::add_v2(cx, x, cast(&offset)?)
         })
     }
 }

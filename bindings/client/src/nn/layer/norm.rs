@@ -2,40 +2,16 @@
 
 use tfp_core::{DataType, Error, Result};
 
+use super::affine::{Affine, widened};
 use super::described::KerasLayer;
 use super::moments::{image_norm, is_image, masked_moments};
 use super::{Built, Layer, channels, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::functional::{self as f, Moments};
+use crate::nn::policy::as_type;
 use crate::nn::{Initializer, Weights};
 use crate::ops;
-use crate::variable::Variable;
-
-/// The scale and the offset of a normalization, as far as there are some.
-struct Affine {
-    scale: Option<Variable>,
-    offset: Option<Variable>,
-}
-
-impl Affine {
-    fn new(weights: &Weights, shape: &[i64], scale: bool, center: bool) -> Result<Self> {
-        let make = |wanted: bool, name: &str, first| {
-            wanted
-                .then(|| weights.trainable(name, shape, first))
-                .transpose()
-        };
-        Ok(Self {
-            scale: make(scale, "gamma", Initializer::Ones)?,
-            offset: make(center, "beta", Initializer::Zeros)?,
-        })
-    }
-
-    fn read(&self, cx: &AnyContext) -> Result<(Option<AnyValue>, Option<AnyValue>)> {
-        let read = |one: &Option<Variable>| one.as_ref().map(|one| one.read(cx)).transpose();
-        Ok((read(&self.scale)?, read(&self.offset)?))
-    }
-}
 
 /// Brings a dimension to the end and back: what normalizes the last one then normalizes it.
 #[derive(Clone, Copy)]
@@ -139,17 +115,18 @@ impl Layer for BatchNorm {
         let Self {
             momentum, epsilon, ..
         } = *self;
+        let policy = weights.layer_policy();
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
-            let (scale, offset) = affine.read(cx)?;
-            let (scale, offset) = (scale.as_ref(), offset.as_ref());
             let mask = pass.mask();
             pass.pass_mask(mask.clone());
-            last.with(cx, x, |x| {
+            let normalized = |x: &AnyValue, dtype: DataType| {
+                let (scale, offset) = affine.read(cx, dtype)?;
+                let (scale, offset) = (scale.as_ref(), offset.as_ref());
                 if !pass.is_training() || weights.is_frozen() {
                     let moments = Moments {
-                        mean: mean.read(cx)?,
-                        variance: variance.read(cx)?,
+                        mean: as_type(cx, &mean.read(cx)?, dtype)?,
+                        variance: as_type(cx, &variance.read(cx)?, dtype)?,
                     };
                     return f::normalize(cx, x, &moments, scale, offset, epsilon);
                 }
@@ -169,11 +146,16 @@ impl Layer for BatchNorm {
                 };
                 for (kept, new) in [(&mean, moments.mean), (&variance, moments.variance)] {
                     pass.change(kept, |cx| {
-                        let distance = ops::sub(cx, kept.read(cx)?, new)?;
-                        kept.assign_sub(cx, ops::mul(cx, distance, 1.0 - momentum)?)
+                        let old = as_type(cx, &kept.read(cx)?, dtype)?;
+                        let distance = ops::sub(cx, old, new)?;
+                        let part = ops::mul(cx, distance, 1.0 - momentum)?;
+                        kept.assign_sub(cx, as_type(cx, &part, kept.dtype())?)
                     })?;
                 }
                 Ok(y)
+            };
+            widened(cx, policy, x, |x, dtype| {
+                last.with(cx, x, |x| normalized(x, dtype))
             })
         })
     }
@@ -240,18 +222,26 @@ impl Layer for LayerNorm {
         let epsilon = self.epsilon;
         let is_last = axes == [input.len()];
         let axes: Vec<i32> = axes.iter().map(|&axis| axis as i32).collect();
+        let policy = weights.layer_policy();
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
-            let (mut scale, mut offset) = affine.read(cx)?;
             pass.pass_mask(pass.mask());
-            if !is_last {
-                for one in [&mut scale, &mut offset].into_iter().flatten() {
-                    *one = ops::reshape(cx, &*one, spread.as_slice())?;
+            widened(cx, policy, x, |x, dtype| {
+                let (mut scale, mut offset) = affine.read(cx, dtype)?;
+                if !is_last {
+                    for one in [&mut scale, &mut offset].into_iter().flatten() {
+                        *one = ops::reshape(cx, &*one, spread.as_slice())?;
+                    }
                 }
-            }
-            let moments = f::moments(cx, x, &axes, true)?;
-            f::normalize(cx, x, &moments, scale.as_ref(), offset.as_ref(), epsilon)
+                let moments = f::moments(cx, x, &axes, true)?;
+                f::normalize(cx, x, &moments, scale.as_ref(), offset.as_ref(), epsilon)
+            })
         })
+    }
+
+    // Keras normalizes what it is given in its own type.
+    fn casts(&self) -> bool {
+        false
     }
 }
 
@@ -296,10 +286,14 @@ impl Layer for RmsNorm {
         let weights = weights.layer("rms_normalization");
         let scale = weights.trainable("scale", &shape, Initializer::Ones)?;
         let epsilon = self.epsilon;
+        let policy = weights.layer_policy();
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
             pass.pass_mask(pass.mask());
-            f::rms_norm(cx, x, &scale.read(cx)?, epsilon)
+            widened(cx, policy, x, |x, dtype| {
+                let scale = as_type(cx, &scale.read(cx)?, dtype)?;
+                f::rms_norm(cx, x, &scale, epsilon)
+            })
         })
     }
 }
@@ -357,14 +351,22 @@ impl Layer for GroupNorm {
         }
         let weights = weights.layer("group_normalization");
         let affine = Affine::new(&weights, &[channels], self.scale, self.center)?;
+        let policy = weights.layer_policy();
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
-            let (scale, offset) = affine.read(cx)?;
             pass.pass_mask(pass.mask());
-            last.with(cx, x, |x| {
-                f::group_norm(cx, x, groups, scale.as_ref(), offset.as_ref(), epsilon)
+            widened(cx, policy, x, |x, dtype| {
+                let (scale, offset) = affine.read(cx, dtype)?;
+                last.with(cx, x, |x| {
+                    f::group_norm(cx, x, groups, scale.as_ref(), offset.as_ref(), epsilon)
+                })
             })
         })
+    }
+
+    // Keras normalizes what it is given in its own type.
+    fn casts(&self) -> bool {
+        false
     }
 }
 

@@ -41,6 +41,10 @@ impl<L: Layer> Layer for Regularized<L> {
     fn kind(&self) -> String {
         self.layer.kind()
     }
+
+    fn casts(&self) -> bool {
+        self.layer.casts()
+    }
 }
 
 impl<L> Regularized<L> {

@@ -97,6 +97,11 @@ impl Layer for ReversibleEmbedding {
     fn kind(&self) -> String {
         "ReversibleEmbedding".to_owned()
     }
+
+    // Numbers of categories would be rounded.
+    fn casts(&self) -> bool {
+        false
+    }
 }
 
 impl Layer for Reversed<'_> {
@@ -156,6 +161,11 @@ impl Layer for Tables {
 
     fn kind(&self) -> String {
         "ReversibleEmbedding".to_owned()
+    }
+
+    // Numbers of categories would be rounded.
+    fn casts(&self) -> bool {
+        false
     }
 }
 

@@ -5,6 +5,7 @@ use tfp_core::{Error, Result, Shape, Value};
 use super::{Built, BuiltMany, Layer, only};
 use crate::context::any::AnyContext;
 use crate::nn::Weights;
+use crate::nn::policy::as_type;
 use crate::ops;
 use crate::saved_model::{Model, ModelFunction, Spec};
 use crate::variable::Variable;
@@ -106,7 +107,18 @@ impl Layer for SavedLayer {
                 Some(trains) if pass.is_training() && !weights.is_frozen() => trains,
                 _ => &predicts,
             };
-            let results = function.call(pass.context(), inputs)?.into_iter();
+            let cx = pass.context();
+            // The model has types of its own.
+            let given = inputs.iter().zip(function.inputs());
+            let given =
+                given.map(
+                    |(x, spec)| match x.dtype().is_float() && spec.dtype.is_float() {
+                        true => as_type(cx, x, spec.dtype),
+                        false => Ok(x.clone()),
+                    },
+                );
+            let given = given.collect::<Result<Vec<_>>>()?;
+            let results = function.call(cx, &given)?.into_iter();
             let told = results.zip(specs).map(|(result, spec)| {
                 // A call inside of a function does not know the ranks of its results.
                 match Value::shape(&result)?.dims() {
@@ -116,5 +128,9 @@ impl Layer for SavedLayer {
             });
             told.collect()
         })
+    }
+
+    fn casts(&self) -> bool {
+        false
     }
 }

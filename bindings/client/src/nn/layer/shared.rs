@@ -85,4 +85,8 @@ impl<L: Layer> Layer for SharedLayer<L> {
     fn kind(&self) -> String {
         self.layer.kind()
     }
+
+    fn casts(&self) -> bool {
+        self.layer.casts()
+    }
 }

@@ -1,9 +1,10 @@
 //! Normalization by numbers that were measured before the training.
 
-use tfp_core::{Context, DataType, Error, Result, Tensor};
+use tfp_core::{Context, Error, Result, Tensor};
 
 use super::described::{KerasLayer, numbers};
 use super::{Built, Layer, elements, wrong_input};
+use crate::nn::policy::as_type;
 use crate::nn::{Initializer, Weights};
 use crate::ops;
 
@@ -169,6 +170,7 @@ impl Layer for Normalization {
             }
         };
         let shape = meeting(&places, input);
+        let dtype = weights.layer_policy().compute();
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
             pass.pass_mask(pass.mask());
@@ -180,7 +182,8 @@ impl Layer for Normalization {
                     (mean, ops::reshape(cx, variance.read(cx)?, shape)?)
                 }
             };
-            let x = ops::cast(cx, x, DataType::FLOAT, ops::CastOptions::default())?;
+            let [x, mean, variance] = [x, &mean, &variance].map(|one| as_type(cx, one, dtype));
+            let (x, mean, variance) = (x?, mean?, variance?);
             let deviation = ops::maximum(cx, ops::sqrt(cx, variance)?, EPSILON)?;
             match invert {
                 true => ops::add_v2(cx, mean, ops::mul(cx, x, deviation)?),

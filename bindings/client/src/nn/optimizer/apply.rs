@@ -9,7 +9,7 @@ use super::{Change, Clip, MovingAverage, Rule, Schedule, Slot, State};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::Initializer;
-use crate::nn::loss::as_type;
+use crate::nn::policy::{as_type, wide};
 use crate::ops;
 use crate::variable::{Variable, VariableOptions};
 
@@ -133,6 +133,19 @@ impl<R: Rule> Optimizer<R> {
         rate: &AnyValue,
         step: &AnyValue,
     ) -> Result<Vec<Operation>> {
+        self.apply_where(cx, variables, gradients, slots, [rate, step], None)
+    }
+
+    /// Changes variables if a boolean scalar is true or there is none; as [`Self::apply`].
+    pub(crate) fn apply_where(
+        &self,
+        cx: &AnyContext,
+        variables: &[Variable],
+        gradients: &[Option<AnyValue>],
+        slots: &[Vec<Variable>],
+        [rate, step]: [&AnyValue; 2],
+        finite: Option<&AnyValue>,
+    ) -> Result<Vec<Operation>> {
         if variables.len() != gradients.len() || variables.len() != slots.len() {
             return Err(Error::argument(format!(
                 "{} variables, {} gradients and slots of {} variables: expected as many of each",
@@ -162,7 +175,8 @@ impl<R: Rule> Optimizer<R> {
                 .iter()
                 .map(|slot| slot.read(cx))
                 .collect::<Result<Vec<_>>>()?;
-            let mut value = variable.read(cx)?;
+            let before = variable.read(cx)?;
+            let mut value = before.clone();
             if let Some(decay) = self.decay {
                 let share = ops::mul(cx, ops::mul(cx, &value, &*rate)?, decay)?;
                 value = ops::sub(cx, &value, share)?;
@@ -180,21 +194,25 @@ impl<R: Rule> Optimizer<R> {
                     Change::Set(value) => value,
                 };
                 let (new, mean) = average.update(cx, new, old, step, dtype)?;
-                operations.extend(variable.assign(cx, new)?);
-                operations.extend(slot.assign(cx, mean)?);
+                operations.extend(variable.assign_if(cx, finite, new, &before)?);
+                operations.extend(slot.assign_if(cx, finite, mean, old)?);
             } else {
+                let is_plain = self.decay.is_none() && finite.is_none();
                 operations.extend(match update.variable {
-                    Change::Subtract(difference) if self.decay.is_none() => {
+                    Change::Subtract(difference) if is_plain => {
                         variable.assign_sub(cx, difference)?
                     }
-                    Change::Subtract(difference) => {
-                        variable.assign(cx, ops::sub(cx, value, difference)?)?
+                    change => {
+                        let new = match change {
+                            Change::Subtract(difference) => ops::sub(cx, value, difference)?,
+                            Change::Set(value) => value,
+                        };
+                        variable.assign_if(cx, finite, new, &before)?
                     }
-                    Change::Set(value) => variable.assign(cx, value)?,
                 });
             }
-            for (slot, value) in slots.iter().zip(update.slots) {
-                operations.extend(slot.assign(cx, value)?);
+            for ((slot, old), new) in slots.iter().zip(&values).zip(update.slots) {
+                operations.extend(slot.assign_if(cx, finite, new, old)?);
             }
         }
         Ok(operations)
@@ -209,10 +227,7 @@ impl<R: Rule> Optimizer<R> {
         rate: &AnyValue,
         step: &AnyValue,
     ) -> Result<Numbers> {
-        let wide = match dtype {
-            DataType::DOUBLE => DataType::DOUBLE,
-            _ => DataType::FLOAT,
-        };
+        let wide = wide(dtype);
         let (wide_rate, wide_step) = (as_type(cx, rate, wide)?, as_type(cx, step, wide)?);
         let coefficients = self.rule.coefficients(cx, &wide_rate, &wide_step)?;
         Ok(Numbers {

@@ -5,7 +5,7 @@ use tfp_core::{DataType, Result};
 use super::Slot;
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
-use crate::nn::loss::as_type;
+use crate::nn::policy::as_type;
 use crate::ops;
 
 /// An exponential moving average of each variable: after each step `momentum * average + (1 - momentum) *

@@ -17,6 +17,7 @@ mod ftrl;
 mod lion;
 mod minimize;
 mod moment;
+mod scale;
 mod schedule;
 mod sgd;
 
@@ -31,6 +32,8 @@ pub use ftrl::Ftrl;
 pub use lion::Lion;
 pub use minimize::Minimizer;
 pub use moment::{Adam, Adamax, Nadam};
+pub use scale::LossScale;
+pub(crate) use scale::{Scaling, unscaled};
 pub use schedule::{RateFunction, Schedule};
 pub use sgd::Sgd;
 

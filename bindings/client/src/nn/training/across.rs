@@ -53,11 +53,18 @@ impl<R: Rule> Trainer<R> {
         for variable in &variables {
             values.push(variable.read(cx)?);
         }
-        let places = [self.step, self.epoch, self.batch];
+        let scaling = self.scaling.unwrap_or_default();
+        let places = [
+            self.step,
+            self.epoch,
+            self.batch,
+            scaling.finite,
+            scaling.skipped,
+        ];
         let places = places.map(|place| i64::try_from(place).unwrap_or(i64::MAX));
         values.push(cx.constant(&Tensor::from_array(places)?)?);
         let rate = self.own_rate().unwrap_or(f32::NAN);
-        values.push(cx.constant(&Tensor::scalar(rate)?)?);
+        values.push(cx.constant(&Tensor::from_array([rate, scaling.scale])?)?);
         let mut found = workers.broadcast(&values)?;
         let rate = found.pop().map(|rate| rate.to_tensor()).transpose()?;
         let places = found.pop().map(|places| places.to_tensor()).transpose()?;
@@ -69,11 +76,17 @@ impl<R: Rule> Trainer<R> {
                 variable.assign(cx, value)?;
             }
         }
-        if let [step, epoch, batch] = *places.as_slice::<i64>()? {
+        let &[rate, scale] = rate.as_slice::<f32>()? else {
+            return Err(Error::argument("the chief sent too few numbers"));
+        };
+        if let [step, epoch, batch, finite, skipped] = *places.as_slice::<i64>()? {
             let number = |place: i64| u64::try_from(place).unwrap_or(0);
             (self.step, self.epoch, self.batch) = (number(step), number(epoch), number(batch));
+            if let Some(scaling) = &mut self.scaling {
+                (scaling.finite, scaling.skipped) = (number(finite), number(skipped));
+                scaling.scale = scale;
+            }
         }
-        let rate = rate.to_scalar::<f32>()?;
         let own = Mutex::get_mut(&mut self.rate);
         *own.unwrap_or_else(PoisonError::into_inner) = Some(rate).filter(|rate| !rate.is_nan());
         let workers = workers.clone();

@@ -6,7 +6,7 @@ use tfp_core::{Context, DataType, EagerContext, Error, Output, Result};
 use tfp_core::{Session, Shape, Tensor};
 
 use super::graph::GraphEngine;
-use super::job::{Fed, Given, Job, Measured, batch_of, changed, loss_of, tensors};
+use super::job::{Fed, Given, Job, Measured, Numbers, batch_of, tensors};
 use super::plan::Plan;
 use super::stepped::{Stepped, batch_values};
 use super::together::{Together, bring_together, moving};
@@ -75,18 +75,14 @@ impl Engine {
         job: Job<'_>,
         plan: &Plan<R>,
         fed: &Fed<'_>,
-        numbers: &(Tensor, Tensor),
+        numbers: &Numbers<Tensor>,
         index: u64,
     ) -> Result<Measured> {
         match self {
             Self::Graph(graph) => {
                 let index = Tensor::scalar(index as i64)?;
-                let [rate, step] = &graph.numbers;
-                let more = [
-                    (rate, &numbers.0),
-                    (step, &numbers.1),
-                    (&graph.index, &index),
-                ];
+                let mut more: Vec<_> = graph.numbers.iter().zip(numbers).collect();
+                more.push((&graph.index, &index));
                 let values = graph.run_fed(&graph.train, job, fed, &more)?;
                 Ok(fed.measured(values))
             }
@@ -250,7 +246,7 @@ impl EagerEngine {
         job: Job<'_>,
         plan: &Plan<R>,
         fed: &Fed<'_>,
-        numbers: &(Tensor, Tensor),
+        numbers: &Numbers<Tensor>,
         index: u64,
     ) -> Result<Measured> {
         let cx = self.eager.any();
@@ -260,24 +256,26 @@ impl EagerEngine {
             Some(traces) => Some(traces.of(&self.stepped(job, plan), &given)?),
             None => None,
         };
-        let both = [&numbers.0, &numbers.1];
+        let [rate, step, scale] = numbers.each_ref().map(|one| cx.constant(one));
+        let numbers = [rate?, step?, scale?];
+        let scale = &numbers[2];
         let halves = match traced.as_deref() {
             Some(Traced::Alone(alone)) => {
-                let measured = alone.run(&cx, batch_values(given, index), both)?;
+                let measured = alone.run(&cx, batch_values(given, index), &numbers)?;
                 return Ok(fed.measured(tensors(&measured)?));
             }
             Some(Traced::Whole(whole)) => {
                 let batch = batch_values(given, index);
-                return whole.run(&cx, batch, fed.samples(), both)?.measured();
+                return whole.run(&cx, batch, fed.samples(), &numbers)?.measured();
             }
             Some(Traced::Halves(halves)) => Some(halves),
             None => None,
         };
         let (measured, found) = match halves {
-            Some(halves) => halves.measure(&cx, &batch_values(given, index))?,
-            None => self.taped(job, &given, index)?,
+            Some(halves) => halves.measure(&cx, batch_values(given, index), scale)?,
+            None => self.taped(job, &given, index, scale)?,
         };
-        let together = match self.others() {
+        let mut together = match self.others() {
             None => Together {
                 measured,
                 gradients: found,
@@ -293,16 +291,12 @@ impl EagerEngine {
                 fed.samples(),
             )?,
         };
-        let found = &together.gradients;
-        if let Some(halves) = halves {
-            halves.apply(&cx, found, both)?;
-            return together.measured();
-        }
-        let (rate, step) = (cx.constant(&numbers.0)?, cx.constant(&numbers.1)?);
-        plan.optimizer
-            .apply(&cx, &self.variables, found, &self.slots, &rate, &step)?;
-        let changed = changed(&self.variables, found);
-        job.model.weights().constrained(&cx, &changed)?;
+        let found = std::mem::take(&mut together.gradients);
+        let finite = match halves {
+            Some(halves) => halves.apply(&cx, &found, &numbers)?,
+            None => self.stepped(job, plan).change(&cx, found, &numbers)?,
+        };
+        together.measured.extend(finite);
         together.measured()
     }
 
@@ -312,6 +306,7 @@ impl EagerEngine {
         job: Job<'_>,
         given: &Given,
         index: AnyValue,
+        scale: &AnyValue,
     ) -> Result<(Vec<AnyValue>, Vec<Option<AnyValue>>)> {
         let tape = Tape::new(&self.eager);
         let taped = tape.any();
@@ -322,7 +317,8 @@ impl EagerEngine {
             .iter()
             .map(|variable| variable.handle().handle())
             .collect::<Result<Vec<_>>>()?;
-        let found = tape.gradients(&[loss_of(&measured)?.handle()?], &handles)?;
+        let target = job.target(&taped, &measured, scale)?;
+        let found = tape.gradients(&[target.handle()?], &handles)?;
         tape.close();
         let found = found.into_iter();
         let found = found.map(|gradient| gradient.map(AnyValue::from));

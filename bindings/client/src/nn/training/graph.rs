@@ -4,7 +4,7 @@ use tfp_core::wire::Writer;
 use tfp_core::{Config, DataType, Graph, Operation, Output, Result, Scope};
 use tfp_core::{Session, SessionOptions, Shape, Tensor};
 
-use super::job::{Fed, Given, Job, batch_of, changed, loss_of};
+use super::job::{Fed, Given, Job, Numbers, batch_of, changed, loss_of};
 use super::plan::Plan;
 use crate::context::any::Mode;
 use crate::context::value::AnyValue;
@@ -52,7 +52,7 @@ pub(super) struct GraphEngine {
     pub(super) x: Vec<Output>,
     pub(super) truth: Vec<Output>,
     pub(super) weights: Vec<Output>,
-    pub(super) numbers: [Output; 2],
+    pub(super) numbers: Numbers<Output>,
     // The number of the step, which random numbers follow from.
     pub(super) index: Output,
     pub(super) train: Step,
@@ -91,6 +91,7 @@ impl GraphEngine {
         let numbers = [
             io.placeholder("rate", DataType::FLOAT, &scalar)?,
             io.placeholder("step", DataType::FLOAT, &scalar)?,
+            io.placeholder("scale", DataType::FLOAT, &scalar)?,
         ];
         let index = io.placeholder("index", DataType::INT64, &scalar)?;
 
@@ -107,24 +108,28 @@ impl GraphEngine {
         let pass = Pass::training(&cx)
             .first_order()
             .at_step(AnyValue::from(&index));
-        let train = job.measured(&pass, &given)?;
+        let mut train = job.measured(&pass, &given)?;
         let mut targets = pass.into_updates();
         let loss = loss_of(&train)?.clone();
         let handles: Vec<AnyValue> = variables.iter().map(|v| v.handle().clone()).collect();
-        let found = gradients(&cx, std::slice::from_ref(&loss), &handles)?;
+        let [rate, step, scale] = numbers.each_ref().map(AnyValue::from);
+        let target = job.target(&cx, &train, &scale)?;
+        let found = gradients(&cx, std::slice::from_ref(&target), &handles)?;
+        let (found, finite) = job.unscaled(&cx, found, &scale)?;
 
         // Nothing changes before everything that the loss needs was read.
         let after = scope.after(&[loss.output()?.operation().clone()])?.any();
-        let (rate, step) = (AnyValue::from(&numbers[0]), AnyValue::from(&numbers[1]));
-        let updates = plan
-            .optimizer
-            .apply(&after, &variables, &found, &slots, &rate, &step)?;
+        let (optimizer, both) = (&plan.optimizer, [&rate, &step]);
+        let finite = finite.as_ref();
+        let updates = optimizer.apply_where(&after, &variables, &found, &slots, both, finite)?;
         let kept = job.model.weights();
         if !kept.is_free() {
             let done = scope.after(&updates)?.any();
-            targets.extend(kept.constrained(&done, &changed(&variables, &found))?);
+            let changed = changed(&variables, &found);
+            targets.extend(kept.constrained(&done, &changed, finite)?);
         }
         targets.extend(updates);
+        train.extend(finite.cloned());
 
         let pass = Pass::inference(&cx).first_order();
         let (test, predicted) = job.predicted(&pass, &given)?;

@@ -5,8 +5,10 @@ use tfp_core::{Context, Error, Output, Result, Shape, Tensor};
 use super::plan::Trained;
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
+use crate::nn::Policy;
 use crate::nn::criterion::mean_loss;
 use crate::nn::layer::{Model, Pass};
+use crate::nn::optimizer::unscaled;
 use crate::ops;
 use crate::variable::Variable;
 
@@ -15,7 +17,12 @@ use crate::variable::Variable;
 pub(super) struct Job<'a> {
     pub model: &'a Model,
     pub heads: &'a [Trained],
+    /// Whether the loss has a scale, so that a step also says whether its gradients were finite.
+    pub is_scaled: bool,
 }
+
+/// The numbers of a step: the rate, the number, and the scale of the loss, which is one if there is none.
+pub(super) type Numbers<V> = [V; 3];
 
 /// The tensors of a batch in the order of inputs and heads, and weights where the plan has them.
 pub(super) struct Fed<'a> {
@@ -125,6 +132,9 @@ impl Job<'_> {
                 .get(trained.output)
                 .ok_or_else(|| Error::argument("a model returned too few outputs"))?;
             let (mask, weights) = (mask.as_ref(), given.weights.get(index));
+            // Losses and metrics are computed in float32, whatever the model computes in.
+            let [predicted, truth] = [predicted, truth].map(|one| Policy::Float32.cast(cx, one));
+            let (predicted, truth) = (&predicted?, &truth?);
             let loss = mean_loss(&*head.loss, cx, [truth, predicted], mask, weights)?;
             let weighted = match head.weight {
                 1.0 => loss.clone(),
@@ -141,12 +151,12 @@ impl Job<'_> {
         }
         let mut total = total.ok_or_else(|| Error::argument("a training without a loss"))?;
         for more in pass.take_losses() {
-            total = ops::add_v2(cx, total, more)?;
+            total = ops::add_v2(cx, total, Policy::Float32.cast(cx, &more)?)?;
         }
         let after = pass.after_changes()?;
         let variables = self.model.variables();
         if let Some(penalty) = self.model.weights().penalty_of(&after, variables)? {
-            total = ops::add_v2(cx, total, penalty)?;
+            total = ops::add_v2(cx, total, Policy::Float32.cast(cx, &penalty)?)?;
         }
         let mut measured = vec![total];
         if losses.len() > 1 {
@@ -155,6 +165,36 @@ impl Job<'_> {
         measured.extend(statistics);
         let outputs = outputs.into_iter().map(|(value, _)| value).collect();
         Ok((measured, outputs))
+    }
+}
+
+impl Job<'_> {
+    /// The loss whose gradients are computed.
+    pub fn target(
+        &self,
+        cx: &AnyContext,
+        measured: &[AnyValue],
+        scale: &AnyValue,
+    ) -> Result<AnyValue> {
+        let loss = loss_of(measured)?;
+        match self.is_scaled {
+            true => ops::mul(cx, loss, scale),
+            false => Ok(loss.clone()),
+        }
+    }
+
+    /// The gradients without the scale, and whether they are finite, if there is a scale.
+    pub fn unscaled(
+        &self,
+        cx: &AnyContext,
+        gradients: Vec<Option<AnyValue>>,
+        scale: &AnyValue,
+    ) -> Result<(Vec<Option<AnyValue>>, Option<AnyValue>)> {
+        if !self.is_scaled {
+            return Ok((gradients, None));
+        }
+        let (gradients, finite) = unscaled(cx, &gradients, scale)?;
+        Ok((gradients, Some(finite)))
     }
 }
 

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layer::Model;
-use super::optimizer::{Rule, Schedule};
+use super::optimizer::{Rule, Scaling, Schedule};
 use super::{Meter, MetricFunction};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -59,6 +59,8 @@ pub struct Trainer<R> {
     losses: usize,
     // A rate that takes the place of the plan's, and whether the training is to end.
     rate: Mutex<Option<f32>>,
+    // The scale of the loss, if it has one.
+    scaling: Option<Scaling>,
     is_stopped: AtomicBool,
 }
 
@@ -102,9 +104,11 @@ impl<R: Rule> Trainer<R> {
     pub fn new(model: impl Into<Model>, plan: Plan<R>) -> Result<Self> {
         let model = model.into();
         let heads = plan.heads_of(&model)?;
+        let scaling = Scaling::new(plan.loss_scale, model.weights().is_scaled())?;
         let job = Job {
             model: &model,
             heads: &heads,
+            is_scaled: scaling.is_some(),
         };
         let engine = Engine::new(job, &plan)?;
         let mean = |name: &str| (name.to_owned(), Meter::new(Mean(name.to_owned())));
@@ -130,6 +134,7 @@ impl<R: Rule> Trainer<R> {
             meters,
             losses,
             rate: Mutex::new(None),
+            scaling,
             is_stopped: AtomicBool::new(false),
         })
     }
@@ -169,6 +174,7 @@ impl<R: Rule> Trainer<R> {
         Job {
             model: &self.model,
             heads: &self.heads,
+            is_scaled: self.scaling.is_some(),
         }
     }
 
@@ -176,12 +182,36 @@ impl<R: Rule> Trainer<R> {
     #[must_use]
     pub fn rate(&self) -> f32 {
         self.own_rate()
-            .unwrap_or_else(|| self.plan.optimizer.rate.rate(self.step))
+            .unwrap_or_else(|| self.plan.optimizer.rate.rate(self.iterations()))
     }
 
     /// Sets the learning rate of all further steps, instead of the plan's: a number or a schedule.
     pub fn set_rate(&self, rate: f32) {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rate);
+    }
+
+    /// Returns what the loss of the next step is multiplied by; none where it has no
+    /// [scale](crate::nn::optimizer::LossScale).
+    #[must_use]
+    pub fn loss_scale(&self) -> Option<f32> {
+        self.scaling.map(|scaling| scaling.scale)
+    }
+
+    /// Returns how many steps changed nothing, since their gradients were not finite at the scale of the
+    /// loss.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.scaling.map_or(0, |scaling| scaling.skipped)
+    }
+
+    /// The scale of the loss, if it has one.
+    pub(crate) fn scaling(&self) -> Option<&Scaling> {
+        self.scaling.as_ref()
+    }
+
+    /// How many steps the optimizer has made.
+    pub(crate) fn iterations(&self) -> u64 {
+        self.step.saturating_sub(self.skipped())
     }
 
     fn own_rate(&self) -> Option<f32> {
@@ -270,15 +300,21 @@ impl<R: Rule> Trainer<R> {
     }
 
     fn train_fed(&mut self, fed: &Fed<'_>) -> Result<f32> {
-        let (rate, step) = self.plan.optimizer.numbers(self.step)?;
+        let (rate, step) = self.plan.optimizer.numbers(self.iterations())?;
         let rate = match self.own_rate() {
             Some(own) => Tensor::scalar(own)?,
             None => rate,
         };
-        let numbers = (rate, step);
+        let scale = Tensor::scalar(self.loss_scale().unwrap_or(1.0))?;
+        let numbers = [rate, step, scale];
         let (job, plan) = (self.job(), &self.plan);
-        let measured = self.engine.train(job, plan, fed, &numbers, self.step)?;
+        let mut measured = self.engine.train(job, plan, fed, &numbers, self.step)?;
         self.step += 1;
+        if let Some(scaling) = &mut self.scaling {
+            let finite = measured.values.pop();
+            let finite = finite.ok_or_else(|| Error::argument("a step returned no value"))?;
+            scaling.step(finite.to_scalar()?);
+        }
         self.measure(&measured)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tfp_core::{DataType, Error, Result};
 
 use crate::nn::layer::Model;
-use crate::nn::optimizer::{Optimizer, Rule};
+use crate::nn::optimizer::{LossScale, Optimizer, Rule};
 use crate::nn::{LossFunction, MetricFunction};
 
 /// How a model is trained.
@@ -17,6 +17,8 @@ pub struct Plan<R> {
     pub metrics: Vec<Arc<dyn MetricFunction>>,
     /// How variables change.
     pub optimizer: Optimizer<R>,
+    /// What the loss is multiplied by for gradients of float16.
+    pub loss_scale: LossScale,
     /// The element type of inputs that don't say theirs.
     pub input: DataType,
     /// The element type of truths.
@@ -79,6 +81,7 @@ impl<R: Rule> Plan<R> {
             loss,
             metrics: Vec::new(),
             optimizer: Optimizer::new(rule),
+            loss_scale: LossScale::Auto,
             input: DataType::FLOAT,
             truth,
             heads: Vec::new(),
@@ -99,6 +102,13 @@ impl<R: Rule> Plan<R> {
     pub fn rate(mut self, rate: impl Into<crate::nn::optimizer::Schedule>) -> Self {
         self.optimizer = self.optimizer.rate(rate);
         self
+    }
+
+    /// Sets what the loss is multiplied by for gradients of float16. By default it is Keras' scale where
+    /// a layer has the policy [`MixedFloat16`](crate::nn::Policy::MixedFloat16).
+    #[must_use]
+    pub fn loss_scale(self, loss_scale: LossScale) -> Self {
+        Self { loss_scale, ..self }
     }
 
     /// Gives an output a loss of its own. The loss of the training is then the sum over such outputs.

@@ -18,6 +18,11 @@ const EPOCH: &str = "epoch";
 const BATCH: &str = "batch";
 /// Where it has a learning rate that was set, NaN if none was.
 const RATE: &str = "rate";
+/// Where it has the scale of the loss, how many steps were finite since it changed, and how many were
+/// not.
+const SCALE: &str = "loss_scale/scale";
+const FINITE: &str = "loss_scale/finite";
+const SKIPPED: &str = "loss_scale/skipped";
 /// What the name of a meter's sums begins with.
 const METER: &str = "meter";
 
@@ -43,8 +48,8 @@ impl<R: Rule> Trainer<R> {
     }
 
     /// Writes a checkpoint of all that the training goes on from: the model, what the optimizer keeps,
-    /// the numbers of steps, of epochs and of batches of the next one, and what was measured of it. A
-    /// graph's training reads what an eager one wrote, and Python both.
+    /// the numbers of steps, of epochs and of batches of the next one, what was measured of it, and the
+    /// scale of the loss. A graph's training reads what an eager one wrote, and Python both.
     ///
     /// # Errors
     /// [`ErrorKind::File`](tfp_core::ErrorKind::File) or TensorFlow's status for files that can't be
@@ -52,7 +57,12 @@ impl<R: Rule> Trainer<R> {
     pub fn save(&self, prefix: impl AsRef<Path>) -> Result<()> {
         let names = self.meter_names();
         let mut more = Vec::new();
-        for (name, number) in [(STEP, self.step), (EPOCH, self.epoch), (BATCH, self.batch)] {
+        let mut counts = vec![(STEP, self.step), (EPOCH, self.epoch), (BATCH, self.batch)];
+        if let Some(scaling) = &self.scaling {
+            counts.extend([(FINITE, scaling.finite), (SKIPPED, scaling.skipped)]);
+            more.push((SCALE, Tensor::scalar(scaling.scale)?));
+        }
+        for (name, number) in counts {
             let number = i64::try_from(number)
                 .map_err(|_| Error::argument(format!("{name} {number} is too large")))?;
             more.push((name, Tensor::scalar(number)?));
@@ -93,7 +103,8 @@ impl<R: Rule> Trainer<R> {
     pub fn restore(&mut self, prefix: impl AsRef<Path>) -> Result<()> {
         let checkpoint = self.checkpoint()?;
         let names = self.meter_names();
-        let mut paths = vec![STEP, EPOCH, BATCH, RATE];
+        let mut paths = vec![STEP, EPOCH, BATCH, FINITE, SKIPPED, RATE, SCALE];
+        let others = paths.len();
         paths.extend(names.iter().map(String::as_str));
         let prefix = prefix.as_ref();
         let found = checkpoint.read_with(self.engine.session(), prefix, &paths)?;
@@ -107,10 +118,14 @@ impl<R: Rule> Trainer<R> {
         };
         let step = number(0)?.ok_or_else(|| damaged("it has no number of steps"))?;
         let (epoch, batch) = (number(1)?.unwrap_or(0), number(2)?.unwrap_or(0));
-        let rate = found.get(3).and_then(Option::as_ref);
-        let rate = rate.map(Tensor::to_scalar::<f32>).transpose()?;
+        let (finite, skipped) = (number(3)?.unwrap_or(0), number(4)?.unwrap_or(0));
+        let float = |index: usize| {
+            let tensor = found.get(index).and_then(Option::as_ref);
+            tensor.map(Tensor::to_scalar::<f32>).transpose()
+        };
+        let (rate, scale) = (float(5)?, float(6)?);
         let mut sums = Vec::new();
-        for tensor in &found[4..] {
+        for tensor in &found[others..] {
             sums.push(
                 tensor
                     .as_ref()
@@ -118,6 +133,9 @@ impl<R: Rule> Trainer<R> {
             );
         }
         (self.step, self.epoch, self.batch) = (step, epoch, batch);
+        if let (Some(scaling), Some(scale)) = (&mut self.scaling, scale) {
+            (scaling.scale, scaling.finite, scaling.skipped) = (scale, finite, skipped);
+        }
         self.rate = Mutex::new(rate.filter(|rate| !rate.is_nan()));
         for ((_, meter), sums) in self.meters.iter_mut().zip(sums) {
             meter.set_sums(sums);

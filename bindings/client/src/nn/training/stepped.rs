@@ -2,7 +2,7 @@
 
 use tfp_core::{DataType, EagerContext, Error, Result, Shape, Value};
 
-use super::job::{Given, Job, batch_of, changed};
+use super::job::{Given, Job, Numbers, batch_of, changed};
 use super::plan::Plan;
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -23,29 +23,49 @@ pub(super) struct Stepped<'a, R> {
 }
 
 impl<R: Rule> Stepped<'_, R> {
-    /// Returns the gradients of a loss by the variables.
+    /// Returns the gradients of the loss of what was measured, times a scale, by the variables.
     pub(super) fn gradients(
         &self,
         cx: &AnyContext,
-        loss: &AnyValue,
+        measured: &[AnyValue],
+        scale: &AnyValue,
     ) -> Result<Vec<Option<AnyValue>>> {
+        let loss = self.job.target(cx, measured, scale)?;
         let handles = self.variables.iter().map(|one| one.handle().clone());
-        gradients(cx, std::slice::from_ref(loss), &handles.collect::<Vec<_>>())
+        gradients(
+            cx,
+            std::slice::from_ref(&loss),
+            &handles.collect::<Vec<_>>(),
+        )
     }
 
-    /// Changes the variables by gradients, in the step of a rate and a number.
+    /// Changes the variables by gradients, which have the scale of the loss. Returns whether they were
+    /// finite, if there is a scale; otherwise nothing changes.
     pub(super) fn change(
         &self,
         cx: &AnyContext,
-        found: &[Option<AnyValue>],
-        [rate, number]: [&AnyValue; 2],
-    ) -> Result<()> {
-        let optimizer = &self.plan.optimizer;
-        optimizer.apply(cx, self.variables, found, self.slots, rate, number)?;
-        let changed = changed(self.variables, found);
-        self.job.model.weights().constrained(cx, &changed)?;
-        Ok(())
+        found: Vec<Option<AnyValue>>,
+        [rate, number, scale]: &Numbers<AnyValue>,
+    ) -> Result<Option<AnyValue>> {
+        let (found, finite) = self.job.unscaled(cx, found, scale)?;
+        let (optimizer, numbers) = (&self.plan.optimizer, [rate, number]);
+        let all = self.variables;
+        optimizer.apply_where(cx, all, &found, self.slots, numbers, finite.as_ref())?;
+        let weights = self.job.model.weights();
+        weights.constrained(cx, &changed(all, &found), finite.as_ref())?;
+        Ok(finite)
     }
+}
+
+/// The types and shapes of the numbers of a step, as functions take them.
+pub(super) fn number_arguments() -> Numbers<(DataType, Shape)> {
+    std::array::from_fn(|_| (DataType::FLOAT, Shape::scalar()))
+}
+
+/// The numbers of a step among what a function is given: the last ones.
+pub(super) fn split_numbers(values: &[AnyValue]) -> Result<(&[AnyValue], &Numbers<AnyValue>)> {
+    let found = values.split_last_chunk();
+    found.ok_or_else(|| Error::argument("a step has a rate and a number"))
 }
 
 /// The types and shapes of a batch and of the step's number, as functions take them.

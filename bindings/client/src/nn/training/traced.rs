@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tfp_core::{Context, DataType, Error, Result, Shape, Tensor, Value};
+use tfp_core::{DataType, Error, Result, Shape, Value};
 
-use super::job::{Given, loss_of};
-use super::stepped::{Stepped, batch_arguments, split_batch};
+use super::job::{Given, Numbers};
+use super::stepped::{Stepped, batch_arguments, number_arguments, split_batch, split_numbers};
 use super::whole::{Alone, Whole};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -65,14 +65,18 @@ impl Traces {
 impl Halves {
     fn new<R: Rule>(step: &Stepped<'_, R>, given: &Given) -> Result<Self> {
         let (job, eager) = (step.job, step.eager);
-        let arguments = batch_arguments(job, given);
+        let mut arguments = batch_arguments(job, given);
+        arguments.push((DataType::FLOAT, Shape::scalar()));
         let (mut measured, mut has_gradient) = (0, Vec::new());
         let found = GraphFunction::trace(eager, "measure", &arguments, |cx, values| {
-            let (given, index) = split_batch(values, given)?;
+            let Some((scale, batch)) = values.split_last() else {
+                return Err(Error::argument("a step has a scale"));
+            };
+            let (given, index) = split_batch(batch, given)?;
             let pass = Pass::training(cx).first_order().at_step(index);
             let mut results = job.measured(&pass, &given)?;
             measured = results.len();
-            let gradients = step.gradients(cx, loss_of(&results)?)?;
+            let gradients = step.gradients(cx, &results, scale)?;
             has_gradient = gradients.iter().map(Option::is_some).collect();
             results.extend(gradients.into_iter().flatten());
             Ok(results)
@@ -82,21 +86,15 @@ impl Halves {
         let mut arguments: Vec<(DataType, Shape)> = with_gradient
             .map(|(variable, _)| (variable.dtype(), variable.shape().clone()))
             .collect();
-        arguments.extend([
-            (DataType::FLOAT, Shape::scalar()),
-            (DataType::FLOAT, Shape::scalar()),
-        ]);
+        arguments.extend(number_arguments());
         let apply = GraphFunction::trace(eager, "apply", &arguments, |cx, values| {
-            let [gradients @ .., rate, number] = values else {
-                return Err(Error::argument("a step has a rate and a number"));
-            };
+            let (gradients, numbers) = split_numbers(values)?;
             let mut left = gradients.iter();
             let gradients: Vec<Option<AnyValue>> = has_gradient
                 .iter()
                 .map(|has| if *has { left.next().cloned() } else { None })
                 .collect();
-            step.change(cx, &gradients, [rate, number])?;
-            Ok(Vec::new())
+            Ok(step.change(cx, gradients, numbers)?.into_iter().collect())
         })?;
         Ok(Self {
             found,
@@ -110,9 +108,11 @@ impl Halves {
     pub(super) fn measure(
         &self,
         cx: &AnyContext,
-        batch: &[AnyValue],
+        mut batch: Vec<AnyValue>,
+        scale: &AnyValue,
     ) -> Result<(Vec<AnyValue>, Vec<Option<AnyValue>>)> {
-        let mut measured = self.found.call(cx, batch)?;
+        batch.push(scale.clone());
+        let mut measured = self.found.call(cx, &batch)?;
         let mut gradients = measured.split_off(self.measured).into_iter();
         let gradients = self
             .has_gradient
@@ -122,15 +122,15 @@ impl Halves {
         Ok((measured, gradients))
     }
 
-    /// Changes the variables.
+    /// Changes the variables. Returns whether the gradients were finite, if the loss has a scale.
     pub(super) fn apply(
         &self,
         cx: &AnyContext,
         gradients: &[Option<AnyValue>],
-        [rate, number]: [&Tensor; 2],
-    ) -> Result<()> {
+        numbers: &Numbers<AnyValue>,
+    ) -> Result<Option<AnyValue>> {
         let mut arguments: Vec<AnyValue> = gradients.iter().flatten().cloned().collect();
-        arguments.extend([cx.constant(rate)?, cx.constant(number)?]);
-        self.apply.call(cx, &arguments).map(drop)
+        arguments.extend_from_slice(numbers);
+        Ok(self.apply.call(cx, &arguments)?.pop())
     }
 }

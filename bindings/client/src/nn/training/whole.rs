@@ -2,8 +2,8 @@
 
 use tfp_core::{Context, DataType, Error, Result, Shape, Tensor};
 
-use super::job::{Given, loss_of};
-use super::stepped::{Stepped, batch_arguments, split_batch};
+use super::job::{Given, Numbers};
+use super::stepped::{Stepped, batch_arguments, number_arguments, split_batch, split_numbers};
 use super::together::Together;
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -17,10 +17,9 @@ use crate::variable::Variable;
 /// A step of a worker: it measures its part of a batch and computes the gradients, adds them up with those of
 /// the other workers, and changes the variables.
 pub(super) struct Whole {
-    /// Takes a batch, its number of samples, the rate, the number of the step and that of the first
-    /// collective op.
+    /// Takes a batch, its number of samples, that of the first collective op, and the numbers of the step.
     step: GraphFunction,
-    /// The step of a part without samples, whose gradients would be NaN. It takes the last three.
+    /// The step of a part without samples, whose gradients would be NaN. It takes all but the first two.
     empty: GraphFunction,
     workers: MultiWorker,
     /// How many collective ops it has.
@@ -39,26 +38,21 @@ struct Parts<'a, R> {
 
 /// A step of one process: it measures a batch, computes the gradients and changes the variables.
 pub(super) struct Alone {
-    /// Takes a batch, the rate and the number of the step.
+    /// Takes a batch and the numbers of the step.
     step: GraphFunction,
 }
 
 impl Alone {
     pub(super) fn new<R: Rule>(step: &Stepped<'_, R>, given: &Given) -> Result<Self> {
         let mut arguments = batch_arguments(step.job, given);
-        arguments.extend([
-            (DataType::FLOAT, Shape::scalar()),
-            (DataType::FLOAT, Shape::scalar()),
-        ]);
+        arguments.extend(number_arguments());
         let step = GraphFunction::trace(step.eager, "step", &arguments, |cx, values| {
-            let [batch @ .., rate, number] = values else {
-                return Err(Error::argument("a step has a rate and a number"));
-            };
+            let (batch, numbers) = split_numbers(values)?;
             let (given, index) = split_batch(batch, given)?;
             let pass = Pass::training(cx).first_order().at_step(index);
-            let measured = step.job.measured(&pass, &given)?;
-            let found = step.gradients(cx, loss_of(&measured)?)?;
-            step.change(cx, &found, [rate, number])?;
+            let mut measured = step.job.measured(&pass, &given)?;
+            let found = step.gradients(cx, &measured, &numbers[2])?;
+            measured.extend(step.change(cx, found, numbers)?);
             Ok(measured)
         })?;
         Ok(Self { step })
@@ -69,9 +63,9 @@ impl Alone {
         &self,
         cx: &AnyContext,
         mut batch: Vec<AnyValue>,
-        [rate, number]: [&Tensor; 2],
+        numbers: &Numbers<AnyValue>,
     ) -> Result<Vec<AnyValue>> {
-        batch.extend([cx.constant(rate)?, cx.constant(number)?]);
+        batch.extend_from_slice(numbers);
         self.step.call(cx, &batch)
     }
 }
@@ -86,19 +80,18 @@ impl Whole {
         moving: &[Variable],
     ) -> Result<Option<Self>> {
         let mut arguments = batch_arguments(step.job, given);
-        let own = [
-            (DataType::FLOAT, Shape::scalar()),
-            (DataType::FLOAT, Shape::scalar()),
-            (DataType::INT32, Shape::scalar()),
-        ];
+        let mut own = vec![(DataType::INT32, Shape::scalar())];
+        own.extend(number_arguments());
         arguments.push((DataType::FLOAT, Shape::scalar()));
         arguments.extend(own.clone());
         let (mut parts, mut kinds, mut is_open) = (None, Vec::new(), false);
         let traced = GraphFunction::trace(step.eager, "step", &arguments, |cx, values| {
-            let [batch @ .., samples, rate, number, first] = values else {
-                return Err(Error::argument("a step has a rate and numbers"));
+            let (rest, numbers) = split_numbers(values)?;
+            let [batch @ .., samples, first] = rest else {
+                return Err(Error::argument("a step has a number of samples"));
             };
-            let (found, has_gradient, measured) = found_of(step, cx, batch, given, samples)?;
+            let weights = [samples, &numbers[2]];
+            let (found, has_gradient, measured) = found_of(step, cx, batch, given, weights)?;
             let mut all = vec![samples.clone()];
             all.extend(found);
             for variable in moving {
@@ -124,7 +117,7 @@ impl Whole {
                 measured,
                 has_gradient,
             });
-            parts.bring_together(cx, &all, [rate, number, first])
+            parts.bring_together(cx, &all, first, numbers)
         });
         let traced = match traced {
             Err(_) if is_open => return Ok(None),
@@ -132,7 +125,7 @@ impl Whole {
         };
         let parts = parts.ok_or_else(|| Error::argument("a step without a loss"))?;
         let empty = GraphFunction::trace(step.eager, "empty", &own, |cx, values| {
-            let [rate, number, first] = values else {
+            let ([first], numbers) = split_numbers(values)? else {
                 return Err(Error::argument("a step has a rate and numbers"));
             };
             let nothing = kinds.iter().map(|(dtype, dims)| {
@@ -140,7 +133,7 @@ impl Whole {
                 ops::fill(cx, &**dims, &zero)
             });
             let nothing = nothing.collect::<Result<Vec<_>>>()?;
-            parts.bring_together(cx, &nothing, [rate, number, first])
+            parts.bring_together(cx, &nothing, first, numbers)
         })?;
         Ok(Some(Self {
             step: traced,
@@ -156,7 +149,7 @@ impl Whole {
         cx: &AnyContext,
         batch: Vec<AnyValue>,
         samples: f32,
-        [rate, number]: [&Tensor; 2],
+        numbers: &Numbers<AnyValue>,
     ) -> Result<Together> {
         let (function, mut arguments) = match samples > 0.0 {
             true => (&self.step, batch),
@@ -165,9 +158,9 @@ impl Whole {
         if samples > 0.0 {
             arguments.push(cx.constant(&Tensor::scalar(samples)?)?);
         }
-        arguments.extend([cx.constant(rate)?, cx.constant(number)?]);
         let mut results = self.workers.collective(self.ops, |first| {
             arguments.push(cx.constant(&Tensor::scalar(first)?)?);
+            arguments.extend_from_slice(numbers);
             function.call(cx, &arguments)
         })?;
         let measured = results.split_off(1);
@@ -188,16 +181,29 @@ fn found_of<R: Rule>(
     cx: &AnyContext,
     batch: &[AnyValue],
     given: &Given,
-    samples: &AnyValue,
+    [samples, scale]: [&AnyValue; 2],
 ) -> Result<(Vec<AnyValue>, Vec<bool>, usize)> {
     let (given, index) = split_batch(batch, given)?;
     let pass = Pass::training(cx).first_order().at_step(index);
     let mut found = step.job.measured(&pass, &given)?;
     let measured = found.len();
-    for loss in found.iter_mut().take(step.job.losses()) {
-        *loss = weighted(cx, loss, samples)?;
-    }
-    let gradients = step.gradients(cx, loss_of(&found)?)?;
+    let weigh = |found: &mut [AnyValue]| -> Result<()> {
+        for loss in found.iter_mut().take(step.job.losses()) {
+            *loss = weighted(cx, loss, samples)?;
+        }
+        Ok(())
+    };
+    let gradients = if step.job.is_scaled {
+        // The number of samples is not part of the scale, which float16 is to hold.
+        let gradients = step.gradients(cx, &found, scale)?.into_iter();
+        weigh(&mut found)?;
+        let weighted = |gradient| weighted(cx, &gradient, samples);
+        let gradients = gradients.map(|one| one.map(weighted).transpose());
+        gradients.collect::<Result<Vec<_>>>()?
+    } else {
+        weigh(&mut found)?;
+        step.gradients(cx, &found, scale)?
+    };
     let has_gradient = gradients.iter().map(Option::is_some).collect();
     found.extend(gradients.into_iter().flatten());
     Ok((found, has_gradient, measured))
@@ -209,13 +215,14 @@ fn weighted(cx: &AnyContext, value: &AnyValue, by: &AnyValue) -> Result<AnyValue
 }
 
 impl<R: Rule> Parts<'_, R> {
-    /// Adds up parts of all workers, changes the variables, and returns the number of samples and what was
-    /// measured.
+    /// Adds up parts of all workers, changes the variables, and returns the number of samples, what was
+    /// measured, and whether the gradients were finite if the loss has a scale.
     fn bring_together(
         &self,
         cx: &AnyContext,
         parts: &[AnyValue],
-        [rate, number, first]: [&AnyValue; 3],
+        first: &AnyValue,
+        numbers: &Numbers<AnyValue>,
     ) -> Result<Vec<AnyValue>> {
         let sums = self.workers.sum_traced(cx, &self.packs, parts, first)?;
         let [samples, rest @ ..] = &*sums else {
@@ -241,7 +248,7 @@ impl<R: Rule> Parts<'_, R> {
         for (variable, sum) in self.moving.iter().zip(rest) {
             variable.assign(cx, weighted(cx, sum, &share)?)?;
         }
-        self.step.change(cx, &found, [rate, number])?;
+        results.extend(self.step.change(cx, found, numbers)?);
         Ok(results)
     }
 }

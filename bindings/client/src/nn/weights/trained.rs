@@ -58,7 +58,7 @@ impl Weights {
     pub fn penalize_by(&self, variable: &Variable, regularizer: Arc<dyn RegularizerFunction>) {
         if !self.sharing.is_taking() {
             let mut shared = lock(&self.shared);
-            shared.penalties.push((variable.clone(), regularizer));
+            shared.penalties.push((variable.stored(), regularizer));
         }
     }
 
@@ -66,20 +66,27 @@ impl Weights {
     pub fn constrain(&self, variable: &Variable, constraint: Arc<dyn ConstraintFunction>) {
         if !self.sharing.is_taking() {
             let mut shared = lock(&self.shared);
-            shared.constraints.push((variable.clone(), constraint));
+            shared.constraints.push((variable.stored(), constraint));
         }
     }
 
     /// Makes some variables fulfil their constraints, in a context in which the step is done.
+    /// Where a boolean scalar is false they stay.
     ///
     /// # Errors
     /// As for [`ConstraintFunction::constrain`].
-    pub(crate) fn constrained(&self, cx: &AnyContext, of: &[Variable]) -> Result<Vec<Operation>> {
+    pub(crate) fn constrained(
+        &self,
+        cx: &AnyContext,
+        of: &[Variable],
+        finite: Option<&AnyValue>,
+    ) -> Result<Vec<Operation>> {
         let mut operations = Vec::new();
         for (variable, constraint) in lock(&self.shared).constraints.clone() {
             if of.iter().any(|other| other.handle() == variable.handle()) {
-                let kept = constraint.constrain(cx, &variable.read(cx)?)?;
-                operations.extend(variable.assign(cx, kept)?);
+                let old = variable.read(cx)?;
+                let kept = constraint.constrain(cx, &old)?;
+                operations.extend(variable.assign_if(cx, finite, kept, &old)?);
             }
         }
         Ok(operations)

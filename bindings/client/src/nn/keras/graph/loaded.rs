@@ -36,6 +36,10 @@ impl<L: Layer> Layer for Named<L> {
     fn kind(&self) -> String {
         self.layer.kind()
     }
+
+    fn casts(&self) -> bool {
+        self.layer.casts()
+    }
 }
 
 /// The values of a variable. Those of a count are integers in the file.
@@ -140,5 +144,9 @@ impl Layer for Way {
 
     fn kind(&self) -> String {
         self.loaded.layer.kind()
+    }
+
+    fn casts(&self) -> bool {
+        self.loaded.layer.casts()
     }
 }

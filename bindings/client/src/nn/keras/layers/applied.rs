@@ -7,7 +7,7 @@ use super::super::config::{Config, object};
 use super::super::described::Described;
 use crate::formats::json::Json;
 use crate::nn::layer::{Built, BuiltMany, Layer, Scaling};
-use crate::nn::{Initializer, Weights};
+use crate::nn::{Initializer, Policy, Weights};
 use crate::ops;
 
 /// Describes a layer of one of these classes.
@@ -37,6 +37,33 @@ pub fn is_function(json: &Json) -> bool {
     !says("dtype") && !says("trainable") && !says("layers")
 }
 
+/// The type of a tensor of real numbers, as that of a policy.
+fn tensor_policy(json: &Json) -> Option<Policy> {
+    let (class, config) = object(json)?;
+    let dtype = config.text("dtype").ok()?;
+    (class == "__keras_tensor__").then(|| Policy::named(dtype))?
+}
+
+/// The type in which a function between layers computes, as that of a policy: that of its inputs, or a
+/// wider one where they differ. None where it is not known, and for what is not a function.
+pub fn function_policy(json: &Json) -> Option<Policy> {
+    if !is_function(json) {
+        return None;
+    }
+    let calls = json.get("inbound_nodes")?.list()?;
+    let arguments = calls.first()?.get("args")?.list()?.iter();
+    let each = arguments.flat_map(|one| one.list().unwrap_or(std::slice::from_ref(one)));
+    each.filter_map(tensor_policy).reduce(|one, other| {
+        if one == other {
+            one
+        } else if [one, other].contains(&Policy::Float64) {
+            Policy::Float64
+        } else {
+            Policy::Float32
+        }
+    })
+}
+
 /// The function between layers that adds, subtracts, multiplies or divides by a number, as in `x * 0.5`;
 /// none for another entry of a file. Its first call says all.
 pub fn arithmetic(json: &Json) -> Option<Scaling> {
@@ -49,12 +76,8 @@ pub fn arithmetic(json: &Json) -> Option<Scaling> {
     let [first, second] = call.get("args")?.list()? else {
         return None;
     };
-    // Arithmetic of integers stays with integers there; this layer's is float32.
-    let is_tensor = |json: &Json| {
-        object(json).is_some_and(|(class, config)| {
-            class == "__keras_tensor__" && config.text("dtype").is_ok_and(|it| it == "float32")
-        })
-    };
+    // Arithmetic of integers stays with integers there.
+    let is_tensor = |json: &Json| tensor_policy(json).is_some();
     let (number, is_first) = match (first.number(), second.number()) {
         (Some(number), None) if is_tensor(second) => (number as f32, true),
         (None, Some(number)) if is_tensor(first) => (number as f32, false),
@@ -136,25 +159,30 @@ impl Layer for ScaledSum {
 mod tests {
     use super::*;
 
-    fn product(dtype: &str) -> Result<Option<Scaling>> {
+    fn product(dtype: &str) -> Result<Json> {
         let text = format!(
             r#"{{"module": "keras.src.ops.numpy", "class_name": "Multiply", "config": {{}},
             "inbound_nodes": [{{"args": [{{"class_name": "__keras_tensor__", "config":
             {{"shape": [null, 3], "dtype": "{dtype}", "keras_history": ["x", 0, 0]}}}}, 0.5],
             "kwargs": {{}}}}]}}"#
         );
-        Ok(arithmetic(&Json::parse(text.as_bytes())?))
+        Json::parse(text.as_bytes())
     }
 
     #[test]
-    fn only_arithmetic_of_float32_is_a_layer() -> Result<()> {
+    fn only_arithmetic_of_real_numbers_is_a_layer() -> Result<()> {
         let half = Scaling {
             scale: vec![0.5],
             offset: vec![0.0],
         };
-        assert_eq!(product("float32")?, Some(half));
-        for other in ["int32", "float16", "float64", "bool"] {
-            assert_eq!(product(other)?, None, "{other}");
+        for dtype in ["float32", "float16", "bfloat16", "float64"] {
+            let json = product(dtype)?;
+            assert_eq!(arithmetic(&json), Some(half.clone()), "{dtype}");
+            assert_eq!(function_policy(&json), Policy::named(dtype));
+        }
+        for other in ["int32", "bool", "mixed_float32"] {
+            let json = product(other)?;
+            assert_eq!((arithmetic(&json), function_policy(&json)), (None, None));
         }
         Ok(())
     }
