@@ -30,8 +30,9 @@ class Item:
 
     Attributes:
         text: Its lines, with comments and attributes before it.
-        kind: Its keyword, such as `fn`, `impl` or `use`; `call` for the call of a macro; empty for
-            what stays with its file.
+        kind: Its keyword, such as `fn`, `impl` or `use`; `call` for the call of a macro, `row` for
+            what it is given; `user` for all of a file that is not cut; empty for what stays with
+            its file.
         names: What it defines.
         ends: The trait, if there is one, and the type of an `impl`, as paths.
         inner: The members of an `impl` or a trait, or the rows of a table, which stay or go by
@@ -141,6 +142,10 @@ def _rows(text: str, macro: str) -> Iterator[Item]:
         line = lines[index]
         if not line.strip() or line.startswith("    //"):
             index += 1
+            continue
+        if not rows and re.fullmatch(r"    [a-z_]+ .*;", codes[index]):
+            # What all rows share.
+            before = index = index + 1
             continue
         end, depth = index, 0
         while True:

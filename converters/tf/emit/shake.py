@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from converters.tf.emit.items import USE, VISIBLE, Item, identifiers, items_of
-from converters.tf.emit.modules import leaves
+from converters.tf.emit.modules import code_of, leaves
 from converters.tf.emit.naming import named_by
 from converters.tf.emit.scopes import Scopes, Space
 
@@ -36,11 +36,17 @@ def shaken(
         public: Types that the users of the crate see: their public functions stay.
     """
     parsed = {path: list(items_of(text)) for path, text in files.items()}
-    scopes = Scopes(parsed, [list(items_of(text)) for text in users])
+    scopes = Scopes(parsed, [_user(text) for text in users])
     needs = _Needs(scopes, frozenset(public))
     spaces = {id(space.items): space for space in scopes.modules.values()}
     texts = {path: _text(items, needs, spaces[id(items)]) for path, items in parsed.items()}
     return _without_empty(texts)
+
+
+def _user(text: str) -> list[Item]:
+    """Returns code that uses the runtime, which need not be laid out, and its `use` lines."""
+    uses = re.findall(r"^ *((?:pub(?:\([^)]*\))? )?use [^;]+;)", code_of(text), re.MULTILINE)
+    return [Item(text, "user"), *(Item(use, "use") for use in uses)]
 
 
 class _Needs:
@@ -95,8 +101,7 @@ class _Needs:
         """Reads code that uses the runtime."""
         for item in space.items:
             if item.kind != "use":
-                for part in (item, *item.inner):
-                    self._read(space, part, [])
+                self._read(space, item, [])
             elif "pub " in item.code:
                 for path in (path for paths in space.imports.values() for path in paths if path):
                     for found in self._scopes.find(path)[0]:

@@ -112,6 +112,11 @@ def test_a_name_is_that_of_its_module() -> None:
     assert "idle.rs" not in left(user)
 
 
+def test_code_that_uses_a_runtime_need_not_be_laid_out() -> None:
+    user = "mod a { use crate::runtime::ops::Kept; impl X { fn f(x: Kept)\n{ x.called() } } }"
+    assert "fn called" in left(user)["ops.rs"]
+
+
 def test_a_member_goes_from_the_trait_and_from_each_impl() -> None:
     files = left(CALLS + "fn g<M: crate::runtime::frame::Map>(x: M) {\n    x.twice();\n}\n")
     assert "fn twice" in files["frame.rs"]
