@@ -27,7 +27,11 @@ from converters.tf.emit.ports import (
 )
 from converters.tf.emit.shake import shaken
 from converters.tf.emit.statements import Code, Kind, Name, code
-from converters.tf.emit.unreached import with_packed_products, without_unreached
+from converters.tf.emit.unreached import (
+    with_gated_helpers,
+    with_packed_products,
+    without_unreached,
+)
 from converters.tf.emit.vendor import read_sources, vendor
 from converters.tf.emit.weights import rust_type
 from tools.codegen.render import environment, render
@@ -192,7 +196,7 @@ def crate_files(
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
     if options.runtime is RuntimeMode.INCLUDE:
-        for path, source in _runtime(values, graph, rust.values()).items():
+        for path, source in _runtime(values, graph, rust.values(), options.web_threads).items():
             rust[f"src/runtime/{path}"] = _formatted(source, rustfmt) if rustfmt else source
     rust |= {f"src/{CUSTOM}/{module}.rs": text for module, text in own.items()}
     files = {path: content.encode() for path, content in rust.items()}
@@ -281,7 +285,9 @@ def _recorded(graph: ir.Graph, features: Features) -> dict[str, str]:
     return {string_literal(name): str(list(data.shape)) for name, data in arrays.items()}
 
 
-def _runtime(values: Mapping[str, Any], graph: ir.Graph, users: Iterable[str]) -> dict[str, str]:
+def _runtime(
+    values: Mapping[str, Any], graph: ir.Graph, users: Iterable[str], helped: bool
+) -> dict[str, str]:
     """Returns the files of the runtime that the model needs, for sources that use them."""
     users = tuple(users)
     uses = set(values["uses"]) | {"weights::Tensor", "memory::Slot", "bytes::Aligned"}
@@ -295,6 +301,7 @@ def _runtime(values: Mapping[str, Any], graph: ir.Graph, users: Iterable[str]) -
     files = shaken(files, users, public)
     if values["std"]:
         files = with_packed_products(files)
+        files = files if helped else with_gated_helpers(files)
     # A crate needs std or has none of it: a feature to choose would end in one that can't compile.
     std = str(values["std"]).lower()
     return {path: text.replace('feature = "std"', std) for path, text in files.items()}

@@ -27,6 +27,8 @@ _ROWS = range(64, 4096 + 1)
 _STEPS = (1, 2, 3, 6)
 
 
+# As in converters/runtime/src/engine.rs: where a host may lend threads.
+_BROWSER = 'all(target_family = "wasm", target_os = "unknown")'
 CONSTANTS: Final = "base/reached.rs"
 """The file of the kernels with a constant for each way."""
 
@@ -127,3 +129,20 @@ def with_packed_products(files: Mapping[str, str]) -> dict[str, str]:
     if path not in files or not _PLAIN.isdisjoint(files):
         return dict(files)
     return {**files, path: _with_values(files[path], {"PLAIN": "false"})}
+
+
+def with_gated_helpers(files: Mapping[str, str]) -> dict[str, str]:
+    """Returns the copied sources of a crate whose host lends no threads.
+
+    Threads that a host lends are in the engine of WebAssembly alone. If nothing else names them,
+    other systems do not compile them.
+
+    Args:
+        files: The runtime and the kernels, by path below the runtime's folder.
+    """
+    above, path = "kernels/base/mod.rs", "kernels/base/helpers.rs"
+    named = {file for file, text in files.items() if "helpers::" in text} - {path}
+    if path not in files or named != {"engine.rs"}:
+        return dict(files)
+    text = files[above].replace("pub mod helpers;", f"#[cfg({_BROWSER})]\npub mod helpers;", 1)
+    return {**files, above: text}

@@ -14,8 +14,8 @@ from converters.tf.emit.vendor import strip
 
 OPS = """//! Functions.
 
-use crate::frame::{Map, Zip};
-use crate::math;
+use crate::runtime::frame::{Map, Zip};
+use crate::runtime::math;
 
 macro_rules! table {
     ($($op:ident $body:expr;)*) => {};
@@ -72,13 +72,23 @@ fn unused_helper() -> f32 {
 FILES = {
     "mod.rs": "pub mod frame;\nmod math;\npub mod idle;\npub mod ops;\n",
     "frame.rs": (
-        "pub trait Map {\n    fn apply(&self) -> f32;\n}\n\n"
+        "pub trait Map {\n    fn apply(&self) -> f32;\n\n"
+        "    fn twice(&self) -> f32 {\n        0.5\n    }\n}\n\n"
         "pub trait Zip {\n    fn two(&self);\n}\n"
     ),
-    "idle.rs": "pub fn idle_of_all() {}\n",
-    "math.rs": "pub fn tanh(x: f32) -> f32 {\n    x\n}\n\npub fn exp(x: f32) -> f32 {\n    x\n}\n",
+    "idle.rs": "pub fn idle_of_all() {}\n\npub fn helper() {}\n",
+    "math.rs": (
+        "pub fn tanh(x: f32) -> f32 {\n    x\n}\n\npub fn exp(x: f32) -> f32 {\n    x\n}\n\n"
+        "pub fn helper() {}\n"
+    ),
     "ops.rs": OPS,
 }
+KEPT = "use crate::runtime::ops::Kept;\n\n"
+CALLS = f"{KEPT}fn f(x: &Kept) {{\n    x.called();\n}}\n"
+APPLIES = (
+    "use crate::runtime::frame::Map;\nuse crate::runtime::ops::Kept;\n\n"
+    "fn f(x: &Kept) {\n    x.called();\n    x.apply();\n}\n"
+)
 
 
 def left(user: str, public: tuple[str, ...] = ()) -> dict[str, str]:
@@ -86,23 +96,83 @@ def left(user: str, public: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 def test_what_is_named_stays_and_the_rest_goes() -> None:
-    ops = left("use frame::Map; Kept.called(); Kept.apply();")["ops.rs"]
+    ops = left(APPLIES)["ops.rs"]
     for name in ("struct Kept", "fn called", "fn helper", "impl Map for Kept"):
         assert name in ops
     for name in ("fn idle", "fn unused_helper", "Gone", "Tanh", "Turn"):
         assert name not in ops
 
 
+def test_a_name_is_that_of_its_module() -> None:
+    files = left(CALLS)
+    assert "fn helper" in files["ops.rs"]
+    assert files.keys() == {"mod.rs", "ops.rs"}
+    user = "use crate::runtime::{idle, math::helper as other};\n\nfn f() {\n    other();\n}\n"
+    assert left(user)["math.rs"].strip() == "pub fn helper() {}"
+    assert "idle.rs" not in left(user)
+
+
+def test_code_that_uses_a_runtime_need_not_be_laid_out() -> None:
+    user = "mod a { use crate::runtime::ops::Kept; impl X { fn f(x: Kept)\n{ x.called() } } }"
+    assert "fn called" in left(user)["ops.rs"]
+
+
+def test_a_member_goes_from_the_trait_and_from_each_impl() -> None:
+    files = left(CALLS + "fn g<M: crate::runtime::frame::Map>(x: M) {\n    x.twice();\n}\n")
+    assert "fn twice" in files["frame.rs"]
+    assert "fn apply" not in files["frame.rs"] + files["ops.rs"]
+    assert "impl Map for Kept {}" in files["ops.rs"].replace("{\n}", "{}")
+
+
+@pytest.mark.parametrize(
+    ("call", "stays"),
+    [
+        ("x.called()", True),
+        ("x.called(1)", False),
+        ("Kept::called", True),
+        ("f32::called(x)", False),
+        ("<Kept>::called(x)", True),
+        ("called()", False),
+    ],
+)
+def test_a_method_is_called_with_its_arguments(call: str, stays: bool) -> None:
+    user = f"{KEPT}fn f(x: &Kept) {{\n    {call};\n}}\n"
+    assert ("fn called" in left(user)["ops.rs"]) == stays
+
+
+@pytest.mark.parametrize(("call", "stays"), [("x.any(|y| y)", False), ("x.any(y)", True)])
+def test_a_closure_is_for_those_who_take_one(call: str, stays: bool) -> None:
+    text = (
+        "pub struct Mask;\n\nimpl Mask {\n    pub fn any(&self, of: u32) -> bool {\n"
+        "        true\n    }\n}\n"
+    )
+    user = f"use crate::runtime::mask::Mask;\n\nfn f(x: Mask) {{\n    {call};\n}}\n"
+    files = shaken({"mod.rs": "pub mod mask;\n", "mask.rs": text}, [user])
+    assert ("fn any" in files["mask.rs"]) == stays
+
+
+def test_what_a_macro_names_by_its_arguments_stays() -> None:
+    macro = (
+        "use crate::runtime::math;\n\nmacro_rules! call {\n    ($name:ident) => {\n"
+        "        math::$name(1.0)\n    };\n}\n\npub fn run() -> f32 {\n    call!(exp)\n}\n"
+    )
+    files = {**FILES, "mod.rs": "mod math;\npub mod calls;\n", "calls.rs": macro}
+    user = "fn f() {\n    crate::runtime::calls::run();\n}\n"
+    math = shaken(files, [user])["math.rs"]
+    assert "fn exp" in math
+    assert "fn tanh" not in math
+
+
 def test_an_import_serves_by_its_name_or_by_a_method() -> None:
-    ops = left("use frame::Map; Kept.apply();")["ops.rs"]
-    assert "use crate::frame::Map;" in ops
+    ops = left(APPLIES.replace("    x.called();\n", ""))["ops.rs"]
+    assert "use crate::runtime::frame::Map;" in ops
     assert "Zip" not in ops
     assert "impl Kept" not in ops
-    assert "use crate::math;" not in ops
+    assert "use crate::runtime::math;" not in ops
 
 
 def test_a_row_of_a_table_stays_by_itself() -> None:
-    files = left("ops::Tanh")
+    files = left("fn f() {\n    crate::runtime::ops::Tanh;\n}\n")
     assert "Tanh tanh" in files["ops.rs"]
     assert "Exp exp" not in files["ops.rs"]
     assert "fn tanh" in files["math.rs"]
@@ -110,21 +180,24 @@ def test_a_row_of_a_table_stays_by_itself() -> None:
 
 
 def test_public_functions_of_types_that_users_see_stay() -> None:
-    assert "fn idle" in left("Kept", ("Kept",))["ops.rs"]
+    assert "fn idle" in left("pub use crate::runtime::ops::Kept;\n", ("Kept",))["ops.rs"]
 
 
 def test_an_empty_file_goes_with_its_declaration() -> None:
-    files = left("ops::Kept")
+    files = left(CALLS)
     assert "idle.rs" not in files
     assert "idle" not in files["mod.rs"]
 
 
 def test_comments_and_strings_name_nothing() -> None:
-    assert "Gone" not in left('Kept; // Gone\nlet x = "Gone";')["ops.rs"]
+    user = f'{KEPT}fn f(x: Kept) {{\n    // crate::runtime::ops::Gone\n    "Gone";\n}}\n'
+    assert "Gone" not in left(user)["ops.rs"]
 
 
 def test_items_that_are_named_are_left_as_they_are() -> None:
-    user = "Kept Gone Map Zip Turn Tanh Exp called idle apply two idle_of_all"
+    names = "Kept Gone Turn Tanh Exp unused_helper"
+    paths = "".join(f"    crate::runtime::ops::{name};\n" for name in names.split())
+    user = f"{APPLIES}fn g() {{\n{paths}    Kept::idle(x);\n}}\n"
     assert left(user)["ops.rs"] == OPS.replace("{Map, Zip}", "Map")
 
 
