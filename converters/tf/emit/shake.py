@@ -40,7 +40,12 @@ def shaken(
     needs = _Needs(scopes, frozenset(public))
     spaces = {id(space.items): space for space in scopes.modules.values()}
     texts = {path: _text(items, needs, spaces[id(items)]) for path, items in parsed.items()}
-    return _without_empty(texts)
+    holding = {
+        path
+        for path, items in parsed.items()
+        if any(item.kind not in ("", "use") and item in needs.kept for item in items)
+    }
+    return _without_empty(texts, holding)
 
 
 def _user(text: str) -> list[Item]:
@@ -205,16 +210,19 @@ class _Needs:
         return self._has_method(name, member.takes)
 
 
-def _without_empty(files: Mapping[str, str]) -> dict[str, str]:
-    """Returns the files that hold anything, declared by those above them."""
+def _without_empty(files: Mapping[str, str], holding: set[str]) -> dict[str, str]:
+    """Returns the files that hold anything, declared by those above them.
+
+    Args:
+        files: Sources by path.
+        holding: The paths of those with items.
+    """
     left = dict(files)
     grown = True
     while grown:
         grown = False
         for path in sorted(left, key=lambda p: -p.count("/")):
-            if any(item.kind not in ("", "use") for item in items_of(left[path])):
-                continue
-            if _declared(left[path]) or re.search(r"^pub.* use ", left[path], re.MULTILINE):
+            if path in holding or _declares(left[path]):
                 continue
             del left[path]
             folder, _, name = path.removesuffix("/mod.rs").removesuffix(".rs").rpartition("/")
@@ -227,8 +235,9 @@ def _without_empty(files: Mapping[str, str]) -> dict[str, str]:
     return left
 
 
-def _declared(text: str) -> bool:
-    return re.search(rf"^{VISIBLE}mod \w+;$", text, re.MULTILINE) is not None
+def _declares(text: str) -> bool:
+    """Whether a file has modules, or names for those who use it."""
+    return re.search(rf"^(?:{VISIBLE}mod \w+;$|pub.* use )", text, re.MULTILINE) is not None
 
 
 def _text(items: Iterable[Item], needs: _Needs, space: Space) -> str:
