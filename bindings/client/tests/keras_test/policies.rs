@@ -35,7 +35,7 @@ pub fn run(folder: &Path) -> Result<()> {
     train(folder, "scaled_graph", &Graph::new()?)
 }
 
-/// Three steps, of which the first one overflows, and the loss of another one.
+/// Ten steps, of which the first ones overflow, and the loss of another one.
 fn train(folder: &Path, name: &str, place: &impl Mode) -> Result<()> {
     let weights = Weights::new(place, 5).policy(Policy::MixedFloat16);
     let layers: [&dyn Layer; 6] = [
@@ -63,7 +63,7 @@ fn train(folder: &Path, name: &str, place: &impl Mode) -> Result<()> {
     let x: Vec<f32> = (0..72).map(|at| (at as f32 * 0.7).sin()).collect();
     let x = Tensor::from_vec(x, &[3, 6, 4])?;
     let truth = Tensor::from_array([[0.5_f32, -0.25], [1.0, 0.0], [0.25, 2.0]])?;
-    for _ in 0..3 {
+    for _ in 0..10 {
         trainer.train_on(&x, &truth)?;
     }
     write(&folder.join(format!("{name}.x0")), &x)?;
