@@ -57,6 +57,9 @@ def named_by(scopes: Scopes, space: Space, item: Item, of: list[Item]) -> Named:
     for name in {name for macro in macros for name in macro.names}:
         scopes.meaning(space, name)
     code = _VARIANT.sub("", item.code) if item.kind == "enum" else item.code
+    if item.kind == "mod":
+        # What is above a module within a file is the file.
+        code = re.sub(r"\bsuper::", "self::", code)
     reading.read(code, item.kind != "macro_rules!")
     for macro in macros:
         reading.read(macro.code, False)

@@ -112,6 +112,26 @@ def test_a_name_is_that_of_its_module() -> None:
     assert "idle.rs" not in left(user)
 
 
+def test_a_module_within_a_file_names_the_file_by_super() -> None:
+    files = {
+        "math/mod.rs": (
+            "pub mod double;\n\npub(crate) use double::{log, sinh};\n\npub(crate) mod libm {\n"
+            "    use super::Table;\n\n    pub(crate) fn log(x: f32) -> Table {\n"
+            "        super::log(super::double::wide(x))\n    }\n}\n\npub struct Table;\n"
+        ),
+        "math/double.rs": (
+            "pub fn log(x: f64) -> f64 {\n    x\n}\n\npub fn sinh(x: f64) -> f64 {\n    x\n}\n\n"
+            "pub fn wide(x: f32) -> f64 {\n    x.into()\n}\n"
+        ),
+    }
+    left = shaken(files, ["use crate::runtime::math::libm;\n\nfn user() { libm::log(1.0); }\n"])
+    assert "struct Table" in left["math/mod.rs"]
+    assert "use double::log;" in left["math/mod.rs"]
+    assert "fn log" in left["math/double.rs"]
+    assert "fn wide" in left["math/double.rs"]
+    assert "fn sinh" not in left["math/double.rs"]
+
+
 def test_code_that_uses_a_runtime_need_not_be_laid_out() -> None:
     user = "mod a { use crate::runtime::ops::Kept; impl X { fn f(x: Kept)\n{ x.called() } } }"
     assert "fn called" in left(user)["ops.rs"]
