@@ -21,7 +21,7 @@ CASES = {
     "frozen-graph": 100,
     "saved-model": 30,
     "mlf": 1500,
-    "tokenizer": 120,
+    "tokenizer": 60,
     "checkpoint": 300,
     "client": 60,
     "client-keras": 100,

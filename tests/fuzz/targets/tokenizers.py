@@ -7,6 +7,7 @@ import random
 import shutil
 from pathlib import Path
 
+from converters.tokenizer import unicode
 from converters.tokenizer.convert import Request, convert
 from tests.fuzz import edits
 from tests.fuzz.case import Case, Outcome, Reference, Status, Target
@@ -15,6 +16,18 @@ from tools.codegen.conversion import ConversionError
 from tools.codegen.rust_code import code_only
 
 GOLDEN = Path("converters/tokenizer/tests/golden")
+
+# Each case has a process of its own, a copy of the one that imports this: what all of them need is
+# computed here.
+unicode.kept(cjk=True)
+unicode.spaces()
+unicode.marks()
+unicode.classes()
+unicode.decompositions("NFD")
+unicode.decompositions("NFKD")
+unicode.pairs()
+unicode.folds()
+
 _HOSTILE = '"; fn marked() {} //'
 
 
