@@ -50,18 +50,14 @@ impl<'n> Parts<'n> {
 
     /// Whether each part that is there is that of a device.
     fn fit(&self, device: &Self) -> bool {
-        fn fits<T: PartialEq>(part: Option<T>, device: Option<T>) -> bool {
-            part.is_none() || part == device
-        }
         self.fit_task(device) && fits(self.kind, device.kind) && fits(self.index, device.index)
     }
 
     /// Whether the parts of the task that are there are those of a device.
     fn fit_task(&self, device: &Self) -> bool {
-        let (job, replica, task) = self.task();
-        job.is_none_or(|job| device.job == Some(job))
-            && replica.is_none_or(|replica| device.replica == Some(replica))
-            && task.is_none_or(|task| device.task == Some(task))
+        fits(self.job, device.job)
+            && fits(self.replica, device.replica)
+            && fits(self.task, device.task)
     }
 
     fn task(&self) -> (Option<&'n str>, Option<u64>, Option<u64>) {
@@ -82,6 +78,10 @@ impl<'n> Parts<'n> {
         }
         text
     }
+}
+
+fn fits<T: PartialEq>(part: Option<T>, device: Option<T>) -> bool {
+    part.is_none() || part == device
 }
 
 /// Reads a star or a name.

@@ -1,6 +1,6 @@
 //! Layers that change their input at random while training, or add to the loss.
 
-use tfp_core::{Error, Result};
+use tfp_core::{Context, Error, Result, Tensor};
 
 use super::described::{KerasLayer, dims_of, numbers, penalty};
 use super::{Built, Layer, Pass, wrong_input};
@@ -374,9 +374,12 @@ impl Layer for Scaling {
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
             pass.pass_mask(pass.mask());
-            let cast = |numbers: &[f32]| ops::cast(cx, numbers, dtype, Default::default());
-            let x = ops::mul(cx, as_type(cx, x, dtype)?, cast(&scale)?)?;
-            ops::add_v2(cx, x, cast(&offset)?)
+            let [scale, offset] = [&scale, &offset].map(|numbers| {
+                let numbers = Tensor::from_slice(numbers, &[numbers.len() as i64])?;
+                as_type(cx, &cx.constant(&numbers)?, dtype)
+            });
+            let x = ops::mul(cx, as_type(cx, x, dtype)?, scale?)?;
+            ops::add_v2(cx, x, offset?)
         })
     }
 }

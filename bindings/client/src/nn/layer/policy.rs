@@ -3,7 +3,7 @@
 use tfp_core::Result;
 
 use super::described::KerasLayer;
-use super::{Built, BuiltMany, Layer};
+use super::{Built, BuiltMany, Layer, only};
 use crate::nn::{Policy, Weights};
 
 /// A layer with a policy of its own; [`Layer::policy`] makes it.
@@ -21,15 +21,7 @@ impl<L: Layer> Layer for WithPolicy<L> {
     }
 
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let weights = weights.clone().policy(self.policy);
-        let Built { forward, output } = self.layer.build(&weights, input)?;
-        if !self.layer.casts() {
-            return Built::new(output, forward);
-        }
-        let policy = self.policy;
-        Built::new(output, move |pass, x| {
-            forward(pass, &policy.cast(pass.context(), x)?)
-        })
+        only(self.build_many(weights, &[input])?)
     }
 
     fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
