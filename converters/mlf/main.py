@@ -20,11 +20,11 @@ from converters.mlf.boards import BOARDS
 from converters.mlf.convert import Request, Result, convert
 from converters.mlf.emit import MARK
 from converters.mlf.options import Options
-from converters.mlf.output_folder import write_folder
 from converters.mlf.report import success_report
 from tools.codegen import program
 from tools.codegen.cargo import CratePlace
 from tools.codegen.conversion import ConversionError, Problem, UsageError
+from tools.codegen.folder import check_own, replace_folder
 from tools.codegen.rust import one_line
 
 _MLF = flags.DEFINE_string(
@@ -167,7 +167,9 @@ def main(argv: Sequence[str]) -> int:
         if _RUST_OUT.value:
             _write_for_rule(result)
         elif _OUT.value:
-            write_folder(Path(_OUT.value), result.output.files, MARK.encode())
+            out = Path(_OUT.value)
+            check_own(out, MARK.encode(), "mlf2rust")
+            replace_folder(out, result.output.files)
             if not _QUIET.value:
                 count = len(result.output.files)
                 print(f"mlf2rust: wrote {count} files to {_OUT.value}", file=sys.stderr)

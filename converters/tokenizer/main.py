@@ -25,10 +25,9 @@ from absl import flags
 from converters.tokenizer.convert import Request, Result, convert
 from converters.tokenizer.emit import MARK
 from converters.tokenizer.model import BytePair, Split, WordPiece
-from converters.tokenizer.output_folder import check_folder
 from tools.codegen import program
 from tools.codegen.conversion import ConversionError, Problem, UsageError
-from tools.codegen.folder import replace_folder
+from tools.codegen.folder import check_own, replace_folder
 
 _NAME = "tokenizer2rust"
 
@@ -76,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         request = _request(argv[1:])
         out = Path(_OUT.value or "")
-        check_folder(out, MARK.encode())
+        check_own(out, MARK.encode(), _NAME)
         result = convert(request)
         replace_folder(out, result.files)
     except ConversionError as err:

@@ -52,6 +52,31 @@ def replace_folder(out: Path, files: Mapping[str, bytes]) -> None:
         raise UsageError(Problem(str(out), f"cannot be written: {err}")) from err
 
 
+def check_own(out: Path, mark: bytes, program: str) -> None:
+    """Checks that a folder may be replaced: it is not there, is empty, or is what a program wrote.
+
+    Args:
+        out: The folder.
+        mark: What a TOML or Rust file of the program has among its first bytes.
+        program: The program.
+
+    Raises:
+        UsageError: It is something else, or cannot be read.
+    """
+    try:
+        if out.is_symlink() or (out.exists() and not out.is_dir()):
+            raise UsageError(Problem(str(out), "exists and is not a folder"))
+        if not out.exists() or not any(out.iterdir()):
+            return
+        for path in [*out.glob("*.toml"), *out.glob("*.rs")]:
+            if path.is_file() and mark in path.read_bytes()[:4096]:
+                return
+    except OSError as err:
+        raise UsageError(Problem(str(out), f"cannot be written: {err}")) from err
+    what = f"holds files that {program} did not make"
+    raise UsageError(Problem(str(out), what, "give another --out or empty it"))
+
+
 @contextmanager
 def _beside(out: Path) -> Iterator[Path]:
     """Makes a folder beside another one, and deletes it in the end unless the old one is in it."""

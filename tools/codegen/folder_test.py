@@ -14,12 +14,28 @@ import pytest
 
 from tools.codegen import folder
 from tools.codegen.conversion import UsageError
-from tools.codegen.folder import replace_folder
+from tools.codegen.folder import check_own, replace_folder
 
 
 def contents(root: Path) -> dict[str, bytes]:
     files = (p for p in root.rglob("*") if p.is_file())
     return {str(p.relative_to(root)): p.read_bytes() for p in files}
+
+
+def test_only_what_a_program_wrote_is_its_own(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    check_own(out, b"@made", "maker")
+    out.mkdir()
+    check_own(out, b"@made", "maker")
+    (out / "notes.txt").write_text("@made")
+    with pytest.raises(UsageError, match="maker did not make"):
+        check_own(out, b"@made", "maker")
+    (out / "Cargo.toml").write_text("# @made\n")
+    check_own(out, b"@made", "maker")
+    (tmp_path / "link").symlink_to(out)
+    for other in (tmp_path / "link", out / "Cargo.toml"):
+        with pytest.raises(UsageError, match="not a folder"):
+            check_own(other, b"@made", "maker")
 
 
 def test_a_folder_holds_the_files_and_nothing_else(tmp_path: Path) -> None:
