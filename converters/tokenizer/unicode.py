@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -119,12 +120,12 @@ def classes() -> tuple[tuple[int, int, int], ...]:
 
 
 @functools.cache
-def decompositions(form: str) -> tuple[tuple[str, str], ...]:
+def decompositions(form: Literal["NFD", "NFKD"]) -> tuple[tuple[str, str], ...]:
     """Returns the characters that a form, NFD or NFKD, takes apart, but for syllables of Hangul."""
     return tuple(
         (c, apart)
         for c in map(chr, _all())
-        if ord(c) not in _HANGUL and (apart := _normal(form, c)) != c
+        if ord(c) not in _HANGUL and (apart := unicodedata.normalize(form, c)) != c
     )
 
 
@@ -134,7 +135,7 @@ def pairs() -> tuple[tuple[str, str, str], ...]:
     out = []
     for c in map(chr, _all()):
         parts = unicodedata.decomposition(c).split()
-        if len(parts) == 2 and parts[0][0] != "<" and _normal("NFC", c) == c:
+        if len(parts) == 2 and parts[0][0] != "<" and unicodedata.normalize("NFC", c) == c:
             first, second = (chr(int(part, 16)) for part in parts)
             out.append((first, second, c))
     return tuple(sorted(out))
@@ -144,13 +145,3 @@ def pairs() -> tuple[tuple[str, str, str], ...]:
 def folds() -> tuple[tuple[str, str], ...]:
     """Returns what characters become that differ only by being capital letters."""
     return tuple((c, small) for c in map(chr, _all()) if (small := c.casefold()) != c)
-
-
-def _normal(form: str, text: str) -> str:
-    match form:
-        case "NFD":
-            return unicodedata.normalize("NFD", text)
-        case "NFKD":
-            return unicodedata.normalize("NFKD", text)
-        case _:
-            return unicodedata.normalize("NFC", text)
