@@ -26,9 +26,9 @@ _ROWS = range(64, 4096 + 1)
 # As in kernels/src/gemm/block/narrow.rs: the steps that have tiles.
 _STEPS = (1, 2, 3, 6)
 
-
 # As in converters/runtime/src/engine.rs: where a host may lend threads.
 _BROWSER = 'all(target_family = "wasm", target_os = "unknown")'
+
 CONSTANTS: Final = "base/reached.rs"
 """The file of the kernels with a constant for each way."""
 
