@@ -172,6 +172,8 @@ def _module(compiler: Compiler, name: str, root: Path, build: Build) -> bytes:
             f"--crate-name={name}_web",
             "-Clto=fat",
             "-Cstrip=symbols",
+            # Numbers in code have as many bytes as they need, not five.
+            "-Clink-arg=--compress-relocations",
             f"--extern={name}={library}",
             *(_WITH_FEATURE if build.threads else _FEATURE),
             *(f"-Clink-arg={flag}" for flag in (LINK_SHARED if build.threads else ())),
