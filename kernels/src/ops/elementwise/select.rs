@@ -150,6 +150,7 @@ fn aligned(condition: &Shape, values: &Shape) -> Result<Shape> {
         }
         return Ok(*condition);
     }
+    crate::base::adapt::check_shape("condition", condition, &Shape::new(&values[..1])?)?;
     let mut aligned = *condition;
     for _ in 1..values.rank() {
         aligned.push(1)?;
@@ -237,7 +238,9 @@ mod tests {
         )
         .unwrap();
         assert_eq!(out[0].to_f32(), [1.0, 1.0, 2.0, 2.0]);
-        let wrong = Tensor::new(DType::Bool, &[3], &[1, 0, 0]);
-        assert!(run(&super::SELECT, &[], &[wrong, t, e], false).is_err());
+        for wrong in [&[1, 0, 0][..], &[1]] {
+            let wrong = Tensor::new(DType::Bool, &[wrong.len()], wrong);
+            assert!(run(&super::SELECT, &[], &[wrong, t.clone(), e.clone()], false).is_err());
+        }
     }
 }
