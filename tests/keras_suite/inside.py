@@ -79,9 +79,13 @@ def main(report: str, device_type: str, root: str, *tests: str) -> int:
     if not pathlib.Path(keras.__file__).is_relative_to(root):
         print(f"{keras.__file__} is imported, not the Keras of {root}", file=sys.stderr)
         return 70
-    if not (pathlib.Path(root) / "conftest.py").exists():
+    # Folders above may be packages, too, which pytest would import.
+    top = pathlib.Path(root)
+    if not (top / "conftest.py").exists():
         sys.modules["conftest"] = shared(keras.backend.backend())
-    options = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", "--rootdir", root]
+        top /= "keras"
+    options = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    options += ["--rootdir", root, "--confcutdir", str(top)]
     return int(pytest.main([*options, "-c", "/dev/null", *tests], [Recorder(pathlib.Path(report))]))
 
 

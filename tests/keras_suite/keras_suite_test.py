@@ -49,6 +49,8 @@ def keras(tmp_path: pathlib.Path) -> pathlib.Path:
     (source / "layers" / "a_test.py").write_text(TESTS)
     (source / "layers" / "b_test.py").write_text("def test_after_the_crash(): pass\n")
     (source / "losses" / "c_test.py").write_text("import package_that_nobody_has\n")
+    # As rules_python writes it beside the packages of a wheel.
+    (source.parents[1] / "__init__.py").write_text("__path__ = [*__path__]\n")
     return tmp_path / "keras-9.9"
 
 
