@@ -19,10 +19,41 @@ pub(crate) struct Kept {
     names: Vec<String>,
     ending: Option<Ending>,
     contexts: Mutex<Vec<WeakEagerContext>>,
-    /// What was worked out of them, as the plan of a gradient; it goes with them.
-    derived: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
+    derived: Place,
     /// What they call. The last field: these may go after them.
     holds: Vec<Arc<Self>>,
+}
+
+/// What was worked out of functions, as the plans of gradients.
+type Derived = Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>;
+
+/// Who has what was worked out of functions.
+enum Place {
+    /// The functions: it does not hold them, and goes with them.
+    Here(Derived),
+    /// A [`Loaded`]: it holds the functions, which may call each other.
+    There(Weak<Derived>),
+}
+
+/// The functions of a model, and what was worked out of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) functions: Arc<Kept>,
+    // What holds this holds what was worked out, too.
+    #[allow(dead_code, reason = "the functions know where it is")]
+    derived: Arc<Derived>,
+}
+
+impl Loaded {
+    /// Makes the holder of functions.
+    pub(crate) fn new(names: Vec<String>, ending: Ending) -> Self {
+        let derived = Arc::default();
+        let place = Place::There(Arc::downgrade(&derived));
+        Self {
+            functions: Kept::made(names, Vec::new(), Some(ending), place),
+            derived,
+        }
+    }
 }
 
 /// How many derived values of functions are kept before all are forgotten.
@@ -36,16 +67,21 @@ fn table() -> MutexGuard<'static, HashMap<String, Weak<Kept>>> {
 
 impl Kept {
     /// Makes the holder of functions that hold others.
-    pub(crate) fn new(
+    pub(crate) fn new(names: Vec<String>, holds: Vec<Arc<Self>>) -> Arc<Self> {
+        Self::made(names, holds, None, Place::Here(Mutex::default()))
+    }
+
+    fn made(
         names: Vec<String>,
         holds: Vec<Arc<Self>>,
         ending: Option<Ending>,
+        derived: Place,
     ) -> Arc<Self> {
         let made = Arc::new(Self {
             names,
             ending,
             contexts: Mutex::default(),
-            derived: Mutex::default(),
+            derived,
             holds,
         });
         let mut table = table();
@@ -70,26 +106,38 @@ impl Kept {
         }
     }
 
-    /// Returns what was worked out of the functions before, or works it out; it must not hold them.
+    /// Returns what was worked out of the functions before, or works it out. It must not hold them, unless a
+    /// [`Loaded`] has it.
     pub(crate) fn derived<T: Any + Send + Sync>(
         &self,
         key: String,
         make: impl FnOnce() -> Result<T>,
     ) -> Result<Arc<T>> {
-        let derived = || self.derived.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = derived().get(&key).cloned();
+        let elsewhere;
+        let derived = match &self.derived {
+            Place::Here(derived) => derived,
+            Place::There(derived) => {
+                let Some(found) = derived.upgrade() else {
+                    return make().map(Arc::new);
+                };
+                elsewhere = found;
+                &*elsewhere
+            }
+        };
+        let lock = || derived.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = lock().get(&key).cloned();
         if let Some(found) = found.and_then(|any| any.downcast().ok()) {
             return Ok(found);
         }
         let made = Arc::new(make()?);
-        let mut derived = derived();
-        let old = match derived.len() >= MOST_DERIVED {
-            true => std::mem::take(&mut *derived),
+        let mut all = lock();
+        let old = match all.len() >= MOST_DERIVED {
+            true => std::mem::take(&mut *all),
             false => HashMap::new(),
         };
         // Another thread may have made the same meanwhile.
-        let same = derived.insert(key, Arc::clone(&made) as _);
-        drop(derived);
+        let same = all.insert(key, Arc::clone(&made) as _);
+        drop(all);
         // Outside of the lock: functions may go with them.
         drop((old, same));
         Ok(made)

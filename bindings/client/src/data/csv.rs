@@ -153,7 +153,8 @@ impl Csv {
             return Some(file_error(path.as_ref(), problem));
         }
         for (number, (line, fields)) in records.enumerate() {
-            if let Err(problem) = self.fits(&fields) {
+            let fits = fields.map_err(str::to_owned);
+            if let Err(problem) = fits.and_then(|fields| self.fits(&fields)) {
                 let problem = format!("record {number} in line {line}: {problem}");
                 return Some(file_error(path.as_ref(), problem));
             }
@@ -194,41 +195,69 @@ impl Csv {
     }
 }
 
-/// The records of a file, each with the number of its first line: quotes may go over several.
+/// The records of a file, each with the number of its first line: quotes may go over several. A record whose quotes
+/// are wrong says so.
 struct Records<'a> {
     csv: &'a Csv,
     rest: &'a [u8],
     line: usize,
 }
 
+/// Where a field has quotes.
+#[derive(Clone, Copy, PartialEq)]
+enum Quotes {
+    None,
+    Open,
+    Closed,
+}
+
 impl Iterator for Records<'_> {
-    type Item = (usize, Vec<Vec<u8>>);
+    type Item = (usize, Result<Vec<Vec<u8>>, &'static str>);
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
         }
         let (first, mut fields, mut field) = (self.line, Vec::new(), Vec::new());
-        let mut is_quoted = false;
+        let (mut quotes, mut problem) = (Quotes::None, None);
         while let [byte, rest @ ..] = self.rest {
             self.rest = rest;
             self.line += usize::from(*byte == b'\n');
-            match byte {
-                b'"' if self.csv.quotes && is_quoted && rest.first() == Some(&b'"') => {
+            match (byte, quotes) {
+                (b'"', Quotes::Open) if rest.first() == Some(&b'"') => {
                     field.push(b'"');
                     self.rest = &rest[1..];
                 }
-                b'"' if self.csv.quotes => is_quoted = !is_quoted,
-                b'\n' if !is_quoted => break,
-                b'\r' if !is_quoted && rest.first() == Some(&b'\n') => {}
-                byte if !is_quoted && char::from(*byte) == self.csv.delimiter => {
+                (b'"', Quotes::Open) => quotes = Quotes::Closed,
+                (byte, Quotes::Open) => field.push(*byte),
+                (b'\n', _) => break,
+                (b'\r', _) if rest.first() == Some(&b'\n') => {}
+                (byte, _) if char::from(*byte) == self.csv.delimiter => {
                     fields.push(std::mem::take(&mut field));
+                    quotes = Quotes::None;
                 }
-                byte => field.push(*byte),
+                (_, Quotes::Closed) => {
+                    problem = problem.or(Some("a field goes on after its closing quote"));
+                }
+                (b'\r', Quotes::None) => {
+                    problem = problem.or(Some("a carriage return is in a field without quotes"));
+                }
+                (b'"', Quotes::None) if self.csv.quotes && field.is_empty() => {
+                    quotes = Quotes::Open;
+                }
+                (byte, Quotes::None) => {
+                    if *byte == b'"' && self.csv.quotes {
+                        problem = problem.or(Some("a quote is in a field that begins without one"));
+                    }
+                    field.push(*byte);
+                }
             }
         }
+        if quotes == Quotes::Open {
+            problem = problem.or(Some("the file ends within a quoted field"));
+        }
         fields.push(field);
-        Some((first, fields))
+        Some((first, problem.map_or(Ok(fields), Err)))
     }
 }
 
@@ -242,6 +271,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tfp_csv_{}", std::process::id()));
         let name = path.to_str().expect("UTF-8");
         let header = csv.clone().header(true);
+        let plain = csv.clone().without_quotes();
         for (csv, text, problem) in [
             (&csv, "1,a\n2,\"b\n,\"\"\"\r\n3,c", None),
             (
@@ -255,6 +285,27 @@ mod tests {
                 Some("record 1 in line 2: field 0 is \"x\", expected int32"),
             ),
             (&csv, "1,a\n,b\n", Some("field 0 is empty")),
+            (
+                &csv,
+                "1,a\n2,\"b\n\n",
+                Some("record 1 in line 2: the file ends within a quoted field"),
+            ),
+            (
+                &csv,
+                "1,\"a\"b\n",
+                Some("record 0 in line 1: a field goes on after its closing quote"),
+            ),
+            (
+                &csv,
+                "1,a\n2,b\"c\"\n",
+                Some("record 1 in line 2: a quote is in a field that begins without one"),
+            ),
+            (
+                &csv,
+                "1,a\r2,b\r",
+                Some("record 0 in line 1: a carriage return is in a field without quotes"),
+            ),
+            (&plain, "1,a\"b\n", None),
             (&header, "n,s\n1,a\n", None),
             (&header, "n,s\n1\n", Some("record 0 in line 2")),
             (&header, "n,s\n", None),

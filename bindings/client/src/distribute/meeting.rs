@@ -1,5 +1,6 @@
 //! Whether the tasks of a cluster are there.
 
+use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -51,10 +52,18 @@ pub(super) fn ask_all(
 
 /// Whether something listens at an address.
 pub(super) fn listens((_, _, address): Task<'_>) -> bool {
-    use std::net::{TcpStream, ToSocketAddrs};
     address.to_socket_addrs().is_ok_and(|mut found| {
         found.any(|address| TcpStream::connect_timeout(&address, PROBE).is_ok())
     })
+}
+
+/// Says of which tasks no host has the name, if any.
+fn nameless(tasks: &[Task<'_>]) -> Option<String> {
+    let unknown = tasks.iter().map(|&(_, _, address)| address);
+    let unknown: Vec<&str> = unknown
+        .filter(|address| address.to_socket_addrs().is_err())
+        .collect();
+    (!unknown.is_empty()).then(|| format!("the system knows no host of {}", unknown.join(", ")))
 }
 
 /// Waits until something listens at the addresses of all tasks.
@@ -65,10 +74,13 @@ pub(super) fn wait_for(tasks: &[Task<'_>], late: Instant) -> Result<()> {
             return Ok(());
         }
         if Instant::now() >= late {
+            let problem = nameless(tasks).unwrap_or_else(|| {
+                "nothing listens at the address; start every task with the same cluster".to_owned()
+            });
             return Err(worker_error(
                 silent.join(", "),
                 Code::DeadlineExceeded,
-                "nothing listens at the address; start every task with the same cluster",
+                problem,
             ));
         }
         std::thread::sleep(PAUSE);
@@ -119,11 +131,13 @@ pub(super) fn not_met(config: &TfConfig, training: &[Task<'_>], error: &Error) -
     } else {
         silent.join(", ")
     };
+    let advice =
+        nameless(&peers).unwrap_or_else(|| "start all of them with the same cluster".to_owned());
     worker_error(
         worker,
         error.code(),
         format!(
-            "the {} workers did not meet: {error}; start all of them with the same cluster",
+            "the {} workers did not meet: {error}; {advice}",
             training.len()
         ),
     )
@@ -134,6 +148,26 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn a_host_that_nobody_knows_is_told() {
+        // No host has a name that ends like this (RFC 2606).
+        let tasks = [
+            ("worker", 0, "127.0.0.1:1"),
+            ("worker", 1, "elsewhere.invalid:2222"),
+        ];
+        let error = wait_for(&tasks, Instant::now()).unwrap_err().to_string();
+        assert!(
+            error.contains("/job:worker/task:1 at elsewhere.invalid:2222: "),
+            "{error}"
+        );
+        assert!(
+            error.contains("the system knows no host of elsewhere.invalid:2222;"),
+            "{error}"
+        );
+        let error = wait_for(&tasks[..1], Instant::now()).unwrap_err();
+        assert!(error.to_string().contains("nothing listens"), "{error}");
+    }
 
     #[test]
     fn a_task_that_is_dying_is_named() {

@@ -101,7 +101,7 @@ impl GraphFunction {
         let kept = Kept::find(name).unwrap_or_else(|| {
             let called = library.others().iter();
             let holds = called.filter_map(|function| Kept::find(function.name()));
-            Kept::new(Vec::new(), holds.collect(), None)
+            Kept::new(Vec::new(), holds.collect())
         });
         let mut outputs = signature(&imported.outputs);
         for ((dtype, shape), output) in outputs.iter_mut().zip(&imported.outputs) {

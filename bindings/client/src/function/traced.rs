@@ -84,7 +84,7 @@ impl Traced {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{OWN_PREFIX}{legal}_{number}");
         let function = graph.to_function(&name, inputs, outputs, &options)?;
-        let kept = Kept::new(vec![function.name().to_owned()], holds, None);
+        let kept = Kept::new(vec![function.name().to_owned()], holds);
         Ok(Self {
             function,
             kept,

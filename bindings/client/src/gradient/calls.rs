@@ -16,7 +16,7 @@ use tfp_core::{DataType, Error, Operation, Output, Result, Shape, TensorHandle};
 
 use self::plan::{Plan, Ran, Wanted};
 use super::rule::{Backward, InputGradients, shared};
-use crate::context::any::{AnyContext, Mode, OWN_PREFIX};
+use crate::context::any::{AnyContext, Mode};
 use crate::context::kept::Kept;
 use crate::context::record::OpRecord;
 use crate::context::tape::{CALLS, Calls, READS, Tape};
@@ -52,13 +52,12 @@ fn repeated_plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<
     Ok(Arc::clone(&found))
 }
 
-/// Returns what holds the first of the functions, if all were traced by this crate: other names may mean
-/// another function in another context.
+/// Returns what holds the first of the functions, if all were traced by this crate or are of a model: other
+/// names may mean another function in another context.
 fn own(names: &[String]) -> Option<Arc<Kept>> {
-    match names.iter().all(|name| name.starts_with(OWN_PREFIX)) {
-        true => Kept::find(names.first()?),
-        false => None,
-    }
+    let first = Kept::find(names.first()?)?;
+    let is_own = |name: &String| Kept::find(name).is_some();
+    names.iter().all(is_own).then_some(first)
 }
 
 fn plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<Box<dyn Plan>> {

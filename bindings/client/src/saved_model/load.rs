@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tfp_core::wire::{Reader, Writer};
@@ -20,7 +19,7 @@ use super::rename::renamed_functions;
 use super::structure::{Parameters, tell_types};
 use crate::checkpoint::{CheckpointReader, Objects, VALUE, index_path, read_objects};
 use crate::context::any::Mode;
-use crate::context::kept::Kept;
+use crate::context::kept::Loaded;
 use crate::context::value::AnyValue;
 use crate::files::file_error;
 use crate::function::body::read_signature;
@@ -41,7 +40,7 @@ pub struct Model {
     context: EagerContext,
     suffix: String,
     /// Holds the functions in the context, and the gradients in the registry.
-    kept: Arc<Kept>,
+    kept: Loaded,
     /// The tensor of each object that has one.
     tensors: BTreeMap<usize, AnyValue>,
     variables: BTreeMap<usize, Variable>,
@@ -78,8 +77,8 @@ impl Model {
         let functions = renamed.iter().map(|function| here(&function.name));
         let rules: Vec<String> = gradients.iter().map(|known| here(&known.op_type)).collect();
         let ending = Box::new(move || forget(&rules));
-        let kept = Kept::new(functions.collect(), Vec::new(), Some(ending));
-        kept.note(context);
+        let kept = Loaded::new(functions.collect(), ending);
+        kept.functions.note(context);
         for function in &renamed {
             context
                 .add_function_def(&function.function_def)
@@ -120,7 +119,7 @@ impl Model {
     /// # Errors
     /// What TensorFlow says.
     pub fn unload(self) -> Result<()> {
-        for name in self.kept.names() {
+        for name in self.kept.functions.names() {
             // Somebody else may have removed it.
             if self.context.has_function(name)? {
                 self.context.remove_function(name)?;
@@ -481,7 +480,7 @@ impl Model {
             outputs,
             captures,
             values: parameters.values(&function.inputs),
-            kept: Arc::clone(&self.kept),
+            kept: self.kept.clone(),
         })
     }
 }

@@ -1,14 +1,13 @@
 //! Functions of a SavedModel: bodies, of which a call takes the one that its arguments fit.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use tfp_core::{DataType, Error, ErrorKind, IntoOperand, Operand, Result, Shape};
 use tfp_ops::stateful_partitioned_call;
 
 use super::structure::{PythonValue, Spec};
 use crate::context::any::Mode;
-use crate::context::kept::Kept;
+use crate::context::kept::Loaded;
 use crate::context::value::AnyValue;
 
 /// A function of a [`Model`](super::Model), with its captured variables. A tape that calls it watches those
@@ -38,7 +37,7 @@ pub(super) struct Body {
     pub(super) values: BTreeMap<String, PythonValue>,
     /// Holds the model's functions in their context.
     #[allow(dead_code, reason = "what it holds stays in the library")]
-    pub(super) kept: Arc<Kept>,
+    pub(super) kept: Loaded,
 }
 
 impl ModelFunction {

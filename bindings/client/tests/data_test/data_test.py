@@ -356,6 +356,7 @@ def test_damaged_files_are_named(tmp_path: pathlib.Path) -> None:
         (tmp_path / f"{name}.tfrecord").write_bytes(whole[:kept])
     (tmp_path / "columns.csv").write_text("n,x\n1,2\n1,2,3\n")
     (tmp_path / "number.csv").write_text("n,x\n1,2\n2,x\n")
+    (tmp_path / "quote.csv").write_text('n,x\n1,2\n2,"3\n')
     lines = dict(line.split(": ", 1) for line in _run("damage", str(tmp_path)).splitlines())
     crc = f"'{tmp_path}/crc.tfrecord': record 1 at byte 21: the checksum of its bytes is wrong"
     for name, text in {
@@ -371,6 +372,7 @@ def test_damaged_files_are_named(tmp_path: pathlib.Path) -> None:
         "none.tfrecord": "no file '",
         "columns.csv": "columns.csv': record 1 in line 3: 3 fields, expected 2",
         "number.csv": 'number.csv\': record 1 in line 3: field 1 is "x", expected float32',
+        "quote.csv": "record 1 in line 3: the file ends within a quoted field",
         "interleaved": crc,
     }.items():
         assert text in lines[name] and (str(tmp_path) in lines[name]), f"{name}: {lines[name]}"

@@ -176,7 +176,7 @@ fn damage(folder: &Path) -> Result<()> {
         .column(DataType::INT64)
         .column(DataType::FLOAT)
         .header(true);
-    for name in ["columns.csv", "number.csv"] {
+    for name in ["columns.csv", "number.csv", "quote.csv"] {
         let path = folder.join(name);
         let data = Dataset::csv(&cx, &path, &csv, Compression::None);
         println!("{name}: {}", first_error(data));

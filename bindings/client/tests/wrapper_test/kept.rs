@@ -1,8 +1,10 @@
 //! Functions leave an eager context when nothing can call them any more, and not before.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use tfp::{
-    Context, DataType, EagerContext, EagerOptions, GraphFunction, Mode, Model, Result, Shape, Tape,
-    Tensor, TensorHandle, ops,
+    Context, DataType, EagerContext, EagerOptions, GraphFunction, Mode, Model, ModelWriter, Result,
+    Shape, Tape, Tensor, TensorHandle, Variable, ops, register_gradient,
 };
 
 use crate::models::write_model;
@@ -159,6 +161,52 @@ fn functions_of_a_model() -> Result<()> {
     let gradient = tape.gradient(&y[0], &watched)?;
     assert_eq!(gradient.to_tensor()?.to_vec::<f32>()?, [2.0, 3.0]);
     drop((tape, y));
+    assert!(!ctx.has_function(&name)?);
+    Ok(())
+}
+
+#[test]
+fn a_gradient_of_a_model_is_worked_out_once() -> Result<()> {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    // An op of this test alone.
+    register_gradient("Ndtri", |call| {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        Ok(vec![Some(call.grad(0)?.into())])
+    });
+    let (ctx, folder) = (EagerContext::new()?, scratch("once"));
+    let mut writer = ModelWriter::new();
+    let w = Variable::new(&ctx, "w", 3.0_f32)?;
+    writer.variable("w", &w)?;
+    let x = ("x", DataType::FLOAT, Shape::from([-1]));
+    writer.signature("serving_default", &[x], |func, arguments| {
+        let y = ops::mul(func, ops::ndtri(func, &arguments["x"])?, w.read(func)?)?;
+        Ok(vec![("y".to_owned(), y)])
+    })?;
+    writer.write(&folder)?;
+    let model = Model::load(&ctx, &folder, &[])?;
+    let function = model.signature("serving_default")?;
+    let x = ctx.handle(&Tensor::from_array([0.5_f32])?)?;
+    let x_and_w = [
+        x.clone(),
+        model.variables().next().expect("w").1.handle_in(&ctx)?,
+    ];
+    for _ in 0..3 {
+        let tape = Tape::new(&ctx);
+        tape.watch(&x)?;
+        let y = function.call(&tape, std::slice::from_ref(&x))?;
+        let found = tape.gradients(&[&y[0]], &[&x_and_w[0], &x_and_w[1]])?;
+        let found: Vec<TensorHandle> = found.into_iter().flatten().collect();
+        assert_eq!(values(&found)?, [3.0]);
+        assert!(values(&found[1..])?[0].abs() < 1e-6);
+        assert_eq!(COUNT.load(Ordering::Relaxed), 1);
+    }
+    // What was worked out does not keep the model.
+    let argument = [(DataType::FLOAT, Shape::from([-1]))];
+    let traced = GraphFunction::trace(&ctx, "outer", &argument, |cx, x| function.call(cx, x))?;
+    let name = traced.function().called()?[0].clone();
+    drop(traced);
+    assert!(ctx.has_function(&name)?);
+    drop((model, function));
     assert!(!ctx.has_function(&name)?);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod cancelled;
 mod checkpoints;
+mod core_types;
 mod expressions;
 mod kept;
 mod models;
