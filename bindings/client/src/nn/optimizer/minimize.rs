@@ -50,7 +50,8 @@ impl<R: Rule> Minimizer<R> {
     }
 
     /// Scales losses, as [`Plan::loss_scale`](crate::nn::training::Plan::loss_scale) does: models that
-    /// compute in float16 need it. [`LossScale::Auto`] is [`LossScale::KERAS`] here.
+    /// compute in float16 need it. The loss should be of outputs that were cast to float32, as a large scale
+    /// is infinite in float16. [`LossScale::Auto`] is [`LossScale::KERAS`] here.
     ///
     /// # Errors
     /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a scale that is not finite and above 0.
