@@ -18,6 +18,7 @@ pub(crate) mod rule;
 mod rules;
 mod shapes;
 mod slices;
+mod swish;
 
 pub use custom::custom_gradient;
 pub use engine::{GradientOptions, Unconnected};

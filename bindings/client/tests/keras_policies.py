@@ -61,6 +61,18 @@ MODELS: dict[str, Callable[[], keras.Model]] = {
 }
 
 
+def images() -> dict[str, keras.layers.Layer]:
+    """Layers of images that draw nothing, or from one number, under the policy of the moment."""
+    k = keras.layers
+    return {
+        "resizing": k.Resizing(5, 4),
+        "crop": k.CenterCrop(4, 5),
+        "rescaling": k.Rescaling(0.5, 3.0),
+        "brightness": k.RandomBrightness((0.2, 0.2)),
+        "contrast": k.AutoContrast(),
+    }
+
+
 def policies() -> dict[str, Array]:
     """Returns tensors by name; those of narrow types as float32."""
     before = keras.config.dtype_policy()
@@ -70,6 +82,8 @@ def policies() -> dict[str, Array]:
             for policy in POLICIES:
                 for key, value in _ten_steps(name, policy).items():
                     found[f"policy/{name}/{policy}/{key}"] = value
+        for policy in POLICIES:
+            found |= _images(policy)
         for name, scale in (("high", 2.0**40), ("low", 2.0**22)):
             for key, value in _overflow(scale).items():
                 found[f"policy/overflow/{name}/{key}"] = value
@@ -117,6 +131,21 @@ def _ten_steps(name: str, policy: str) -> dict[str, Array]:
     found["y"] = _float32(model.predict_on_batch(x))
     after = model.get_weights()
     return found | {f"after{index}": _float32(value) for index, value in enumerate(after)}
+
+
+def _images(policy: str) -> dict[str, Array]:
+    """What layers of images make of float32 images while training, in the type that they give."""
+    keras.config.set_dtype_policy(policy)
+    random = np.random.default_rng(3)
+    x = random.integers(0, 256, (2, 7, 8, 3)).astype(np.float32)
+    found = {f"policy/image/{policy}/x": x}
+    for name, layer in images().items():
+        kinds = layer.call.__code__.co_varnames
+        y = layer(x, training=True) if "training" in kinds else layer(x)
+        if keras.backend.standardize_dtype(y.dtype) != layer.compute_dtype:
+            raise ValueError(f"{name} under {policy} gives {y.dtype}")
+        found[f"policy/image/{policy}/{name}"] = _float32(keras.ops.cast(y, "float32"))
+    return found
 
 
 def _overflow(scale: float) -> dict[str, Array]:

@@ -12,6 +12,7 @@ use tfp_ops as ops;
 use super::registry::{self, Known};
 use super::rule::{Backward, Rule};
 use super::slices;
+use super::swish::{swish, swishes};
 use crate::context::any::AnyContext;
 use crate::context::record::OpRecord;
 use crate::context::slices::Gradient;
@@ -158,6 +159,10 @@ pub(crate) fn differentiate(
         }
         needs.push(need);
     }
+    let is_plain =
+        |record: &OpRecord| matches!(known(record, question.calls), Some(Known::Rule(_)));
+    let is_kept = |value: &AnyValue| stops.contains(value) || wanted.contains(value);
+    let swishes = swishes(records, is_plain, is_kept);
     let mut results: HashMap<AnyValue, Gradient<AnyValue>> = HashMap::new();
     for (record, needs) in records.iter().zip(&needs).rev() {
         if needs.is_empty() {
@@ -179,7 +184,19 @@ pub(crate) fn differentiate(
         if of_outputs.iter().all(Option::is_none) {
             continue;
         }
-        let of_inputs = backward(cx, record, question.calls, &of_outputs, needs)?;
+        let of_inputs = match record
+            .outputs
+            .first()
+            .is_some_and(|one| swishes.contains(one))
+        {
+            true => swish(&Backward {
+                cx,
+                op: record,
+                grads: &of_outputs,
+                needs,
+            })?,
+            false => backward(cx, record, question.calls, &of_outputs, needs)?,
+        };
         if of_inputs.len() != record.inputs.len() {
             return Err(Error::argument(format!(
                 "the gradient function of {} returned {} gradients, the op has {} inputs",

@@ -14,7 +14,8 @@ use crate::context::value::AnyValue;
 /// [`Layer::policy`](super::layer::Layer::policy) that of one layer. A layer casts its inputs, as far as
 /// they are real numbers, and what it reads of its variables to the type in which it computes. As in Keras,
 /// batch, layer, group and root-mean-square normalization compute in float32 or wider, and so do losses and
-/// metrics. Layers of images, signals and categories give float32.
+/// metrics. Layers of images and signals compute in float32, and cast their results. Layers of categories
+/// give float32 in any case.
 ///
 /// ```
 /// use tfp::DataType;

@@ -17,4 +17,5 @@ mod ops;
 mod residual;
 mod saved_layers;
 mod support;
+mod swish;
 mod variants;

@@ -116,6 +116,19 @@ def frames() -> Any:
     return keras.Model(x, layers.GRU(2)(layers.TimeDistributed(row)(y)))
 
 
+def mixed() -> Any:
+    """Layers that compute in float16 with float32 weights, and a last one in float32."""
+    before = keras.mixed_precision.global_policy()
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    x = keras.Input((6, 4), name="x")
+    y = layers.Conv1D(5, 3, padding="same", activation="relu")(x)
+    y = layers.LayerNormalization()(layers.BatchNormalization()(y))
+    y = layers.Dense(4, activation="tanh")(layers.Bidirectional(layers.LSTM(3))(y))
+    model = keras.Model(x, layers.Dense(2, dtype="float32")(y))
+    keras.mixed_precision.set_global_policy(before)
+    return model
+
+
 def lambdas() -> Any:
     """Functions between layers, which are no layers."""
     x = keras.Input((4,), name="x")
@@ -147,10 +160,10 @@ def _write(make: Callable[[], Any]) -> None:
     model.save(_FOLDER / f"{name}.h5", include_optimizer=False)
     if make is lambdas:
         return
-    if make in (sequences, nested, frames):
+    if make in (sequences, nested, frames, mixed):
         model.save(_FOLDER / f"{name}.keras")
-    if make is nested:
-        model.save_weights(_FOLDER / "nested_weights.h5")
+    if make in (nested, mixed):
+        model.save_weights(_FOLDER / f"{name}_weights.h5")
     x = _arrays(model)
     y = model(x[0], training=False)
     truth = [_RANDOM.normal(0, 1, one.shape).astype("f") for one in tf.nest.flatten(y)]
@@ -164,7 +177,7 @@ def _write(make: Callable[[], Any]) -> None:
 
 def main(names: Sequence[str]) -> None:
     """Writes the files, or those of some models."""
-    for make in (words, sequences, image, nested, frames, lambdas):
+    for make in (words, sequences, image, nested, frames, mixed, lambdas):
         if not names or make.__name__ in names:
             _write(make)
 

@@ -288,7 +288,8 @@ impl MetricFunction for Count {
     }
 
     fn result(&self, sums: &[f64]) -> f64 {
-        sums.first().copied().unwrap_or(0.0)
+        // A training asks for the result of batches that were seen.
+        sums[0]
     }
 }
 

@@ -75,8 +75,30 @@ fn check<R: Rule + Copy>(goldens: &Goldens, name: &str, rule: R, rate: Option<f3
     let schedule = rate.unwrap_or_else(|| rule.default_rate()).into();
     let values = steps(goldens, rule, &schedule, rule.default_decay(), Clip::None)?;
     goldens.check(&format!("optimizer/{name}/y"), &values, 2e-6)?;
+    let values = applied(goldens, Optimizer::new(rule).rate(schedule.clone()))?;
+    goldens.check(&format!("optimizer/{name}/y"), &values, 2e-6)?;
     let values = steps(goldens, rule, &schedule, Some(0.02), Clip::Norm(0.9))?;
+    goldens.check(&format!("optimizer/{name}_options/y"), &values, 2e-6)?;
+    let mut optimizer = Optimizer::new(rule).rate(schedule).clip(Clip::Norm(0.9));
+    optimizer.decay = Some(0.02);
+    let values = applied(goldens, optimizer)?;
     goldens.check(&format!("optimizer/{name}_options/y"), &values, 2e-6)
+}
+
+/// Steps of an optimizer on a variable, by ops in place where the rule has one.
+fn applied<R: Rule>(goldens: &Goldens, optimizer: Optimizer<R>) -> Result<TensorHandle> {
+    let cx: &EagerContext = &goldens.eager;
+    let variable = Variable::new(cx, "v", &goldens.get("optimizer/start")?)?;
+    let gradients = goldens.get("optimizer/gradients")?;
+    let gradients = ops::unpack(cx, gradients, 100, ops::UnpackOptions::default())?;
+    let mut minimizer = Minimizer::new(optimizer, std::slice::from_ref(&variable))?;
+    let mut values = Vec::new();
+    for gradient in gradients {
+        minimizer.apply(&[Some(gradient)])?;
+        // The next step leaves what was read as it is.
+        values.push(variable.read(cx)?);
+    }
+    ops::pack(cx, &values, ops::PackOptions::default())
 }
 
 #[test]

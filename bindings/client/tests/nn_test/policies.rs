@@ -2,13 +2,14 @@
 
 use tfp::nn::functional::{Padding, Pool};
 use tfp::nn::layer::{
-    Add, BatchNorm, Conv, Dense, Embedding, Flatten, GlobalPool, Layer, LayerNorm, Model,
-    MultiHeadAttention, Node, Pass, Pooling, Recurrent, RnnKind, Sequential,
+    Add, AutoContrast, BatchNorm, CenterCrop, Conv, Dense, Embedding, Flatten, GlobalPool, Layer,
+    LayerNorm, Model, MultiHeadAttention, Node, Pass, Pooling, RandomBrightness, Recurrent,
+    Resizing, RnnKind, Scaling, Sequential,
 };
-use tfp::nn::optimizer::{Adam, LossScale, Optimizer, Rule, Sgd};
+use tfp::nn::optimizer::{Adam, LossScale, Minimizer, Optimizer, Rule, Sgd};
 use tfp::nn::training::{Plan, Trainer};
 use tfp::nn::{Activation, Constraint, Loss, Policy, Regularizer, Weights};
-use tfp::{Context, DataType, EagerContext, Graph, Mode, Result, Tensor, ops};
+use tfp::{AnyValue, Context, DataType, EagerContext, Graph, Mode, Result, Tape, Tensor, ops};
 
 use crate::built;
 use crate::goldens::Goldens;
@@ -255,6 +256,50 @@ fn overflow(
     Ok(())
 }
 
+/// The same steps in a loop by hand.
+fn overflow_by_hand(goldens: &Goldens, name: &str, initial: f32) -> Result<()> {
+    let (case, eager) = (format!("policy/overflow/{name}"), &goldens.eager);
+    let weights = Weights::new(eager, 1).policy(Policy::MixedFloat16);
+    let model = model("mlp", &weights)?;
+    for (index, variable) in weights.variables().iter().enumerate() {
+        let before = goldens.get(&format!("{case}/before{index}"))?;
+        variable.assign(eager, before)?;
+    }
+    let rule = Adam {
+        epsilon: 1e-4,
+        ..Adam::default()
+    };
+    let scale = LossScale::Dynamic {
+        initial,
+        growth_steps: 3,
+    };
+    let optimizer = Optimizer::new(rule).rate(0.01);
+    let mut minimizer = Minimizer::new(optimizer, &weights.trainables())?.loss_scale(scale)?;
+    let scales = goldens.get(&format!("{case}/scales"))?.to_tensor()?;
+    let counts = goldens.get_as(&format!("{case}/iterations"), DataType::INT64)?;
+    let counts = counts.to_tensor()?.to_vec::<i64>()?;
+    let x = AnyValue::from(goldens.get(&format!("{case}/x"))?);
+    let truth = goldens.get_as(&format!("{case}/truth"), DataType::INT64)?;
+    let truth = AnyValue::from(truth);
+    for (step, (scale, count)) in scales.to_vec::<f32>()?.iter().zip(&counts).enumerate() {
+        let tape = Tape::new(eager);
+        let cx = tape.any();
+        let y = model.call(&Pass::training(&cx), std::slice::from_ref(&x))?;
+        let y = ops::cast(&cx, &y[0], DataType::FLOAT, ops::CastOptions::default())?;
+        let loss = SPARSE.mean(&cx, &truth, &y, None)?;
+        minimizer.minimize(&tape, loss.handle()?)?;
+        assert_eq!(minimizer.scale(), Some(*scale), "{case}: step {step}");
+        let made = minimizer.step() - minimizer.skipped();
+        assert_eq!(made, *count as u64, "{case}: step {step}");
+    }
+    assert!(minimizer.skipped() > 0, "{case}");
+    for (index, variable) in weights.variables().iter().enumerate() {
+        let value = variable.read(eager)?;
+        goldens.check(&format!("{case}/after{index}"), &value, 2e-2)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn steps_with_infinite_gradients_are_those_of_keras() -> Result<()> {
     let goldens = Goldens::open()?;
@@ -262,6 +307,7 @@ fn steps_with_infinite_gradients_are_those_of_keras() -> Result<()> {
         overflow(&goldens, name, initial, &Graph::new()?, false)?;
         overflow(&goldens, name, initial, &goldens.eager, false)?;
         overflow(&goldens, name, initial, &goldens.eager, true)?;
+        overflow_by_hand(&goldens, name, initial)?;
     }
     Ok(())
 }
@@ -328,6 +374,70 @@ fn layers_compute_the_same_under_each_policy() -> Result<()> {
             for (found, expected) in found_after.iter().zip(&after) {
                 let away = distance(&floats(eager, found)?, &floats(eager, expected)?);
                 assert!(away <= most, "{name} under {policy}: weights {away}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Layers of images give the type in which layers compute, and Keras' numbers within a few roundings of
+/// values up to 255.
+#[test]
+fn layers_of_images_are_those_of_keras() -> Result<()> {
+    let goldens = Goldens::open()?;
+    let layers: [(&str, Box<dyn Layer>); 5] = [
+        ("resizing", Box::new(Resizing::new(5, 4))),
+        (
+            "crop",
+            Box::new(CenterCrop {
+                height: 4,
+                width: 5,
+            }),
+        ),
+        (
+            "rescaling",
+            Box::new(Scaling {
+                scale: vec![0.5],
+                offset: vec![3.0],
+            }),
+        ),
+        (
+            "brightness",
+            Box::new(RandomBrightness {
+                factor: (0.2, 0.2),
+                ..RandomBrightness::new(0.0)
+            }),
+        ),
+        ("contrast", Box::new(AutoContrast::default())),
+    ];
+    let cx = goldens.eager.any();
+    for policy in POLICIES {
+        let x = AnyValue::from(goldens.get(&format!("policy/image/{policy}/x"))?);
+        let most = match policy.compute() {
+            DataType::HALF => 0.4,
+            DataType::BFLOAT16 => 3.0,
+            _ => 1e-3,
+        };
+        for (name, layer) in &layers {
+            let weights = Weights::new(&goldens.eager, 1).policy(policy);
+            let model = Sequential::new(&weights, &[7, 8, 3], &[&**layer])?;
+            for pass in [Pass::training(&cx), Pass::inference(&cx)] {
+                let y = model.call(&pass, &x)?;
+                assert_eq!(y.dtype(), policy.compute(), "{name} under {policy}");
+                if !pass.is_training() {
+                    continue;
+                }
+                let found = floats(&goldens.eager, &y.handle()?.to_tensor()?)?;
+                let expected = goldens.get(&format!("policy/image/{policy}/{name}"))?;
+                let expected = expected.to_tensor()?.to_vec::<f32>()?;
+                assert_eq!(found.len(), expected.len(), "{name} under {policy}");
+                for (found, expected) in found.iter().zip(&expected) {
+                    let is_near = (found - expected).abs() <= most;
+                    assert!(
+                        is_near,
+                        "{name} under {policy}: {found}, Keras has {expected}"
+                    );
+                }
             }
         }
     }

@@ -43,6 +43,15 @@ impl<L: Layer> Layer for WithPolicy<L> {
     }
 }
 
+/// A layer that computes in float32, and whose result is cast to the type in which layers of these weights
+/// compute.
+pub(super) fn narrowed(built: Built, weights: &Weights) -> Result<Built> {
+    let (policy, forward) = (weights.layer_policy(), built.forward);
+    Built::new(built.output, move |pass, x| {
+        policy.cast(pass.context(), &forward(pass, x)?)
+    })
+}
+
 /// A layer whose inputs are cast to the type in which it computes.
 pub(super) fn casting(built: BuiltMany, policy: Policy) -> Result<BuiltMany> {
     let BuiltMany { forward, outputs } = built;

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use tfp_core::{DataType, Error, Operation, Result, Tensor};
 
 use super::{Change, Clip, MovingAverage, Rule, Schedule, Slot, State};
-use crate::context::any::AnyContext;
+use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
 use crate::nn::Initializer;
 use crate::nn::policy::{as_type, wide};
@@ -158,6 +158,7 @@ impl<R: Rule> Optimizer<R> {
         let mut clipped = self.clip.apply(cx, &found)?.into_iter();
         let mut numbers: BTreeMap<u32, Numbers> = BTreeMap::new();
         let mut operations = Vec::new();
+        let is_plain = self.decay.is_none() && self.average.is_none() && finite.is_none();
         for ((variable, gradient), slots) in variables.iter().zip(gradients).zip(slots) {
             let Some(gradient) = gradient.as_ref().and_then(|_| clipped.next()) else {
                 // What no step changes is its own average.
@@ -171,6 +172,13 @@ impl<R: Rule> Optimizer<R> {
                 Entry::Occupied(found) => found.into_mut(),
                 Entry::Vacant(place) => place.insert(self.numbers_of(cx, dtype, rate, step)?),
             };
+            if is_plain && is_on_host_or_gpu(variable)? {
+                let done = self.in_place(cx, variable, &gradient, slots, coefficients)?;
+                if let Some(done) = done {
+                    operations.extend(done);
+                    continue;
+                }
+            }
             let values = slots
                 .iter()
                 .map(|slot| slot.read(cx))
@@ -197,7 +205,6 @@ impl<R: Rule> Optimizer<R> {
                 operations.extend(variable.assign_if(cx, finite, new, &before)?);
                 operations.extend(slot.assign_if(cx, finite, mean, old)?);
             } else {
-                let is_plain = self.decay.is_none() && finite.is_none();
                 operations.extend(match update.variable {
                     Change::Subtract(difference) if is_plain => {
                         variable.assign_sub(cx, difference)?
@@ -216,6 +223,27 @@ impl<R: Rule> Optimizer<R> {
             }
         }
         Ok(operations)
+    }
+
+    /// Changes a variable and its slots where they are, if the rule has an op for it, and returns the
+    /// operation in a graph.
+    fn in_place(
+        &self,
+        cx: &AnyContext,
+        variable: &Variable,
+        gradient: &AnyValue,
+        slots: &[Variable],
+        coefficients: &[AnyValue],
+    ) -> Result<Option<Option<Operation>>> {
+        let handles = slots.iter().map(|slot| slot.handle_in(cx));
+        let handles = handles.collect::<Result<Vec<_>>>()?;
+        let state = State {
+            variable: &variable.handle_in(cx)?,
+            gradient,
+            slots: &handles,
+        };
+        let place = cx.at_resource();
+        self.rule.update_in_place(&*place, coefficients, state)
     }
 
     /// Computes what the updates of all variables of a type share. What a narrow type would round
@@ -246,4 +274,16 @@ impl<R: Rule> Optimizer<R> {
             Tensor::scalar(step as f32 + 1.0)?,
         ))
     }
+}
+
+/// Whether a variable is on a CPU or a GPU, or on the device that TensorFlow chooses: there it has all ops
+/// that change variables.
+fn is_on_host_or_gpu(variable: &Variable) -> Result<bool> {
+    let device = match variable.handle() {
+        AnyValue::Output(output) => output.operation().device(),
+        AnyValue::Handle(handle) => handle.device()?,
+    };
+    let device = device.to_ascii_uppercase();
+    let kinds = ["CPU:", "GPU:"];
+    Ok(device.is_empty() || kinds.iter().any(|kind| device.contains(kind)))
 }

@@ -1,8 +1,8 @@
 //! Optimizers: update rules, learning-rate schedules, clipping and weight decay.
 //!
-//! A [`Rule`] is a pure function of values, so it serves graphs and eager execution, and every
-//! device: it uses plain arithmetic and assignments, never an op that updates a variable in a
-//! kernel of its own. The formulas are those of Keras 3.
+//! A [`Rule`] is a pure function of values, so it serves graphs and eager execution, and every device. On
+//! a CPU or a GPU it may name an op of TensorFlow that does the same in the variable's memory
+//! ([`Rule::update_in_place`]). The formulas are those of Keras 3.
 //!
 //! A row of an embedding that a batch uses several times has one gradient, the sum. Keras on JAX has
 //! the same; Keras on TensorFlow leaves the parts of the sum apart, and a rule that squares gradients,
@@ -147,6 +147,24 @@ pub trait Rule {
         coefficients: &[C::Value],
         state: State<'_, C::Value>,
     ) -> Result<Update<C::Value>>;
+
+    /// Updates one variable and its slots by an op that changes them where they are, and returns the op's
+    /// operation; none, if there is not such an op. The numbers are those of [`Self::update`] within
+    /// rounding. In `state`, the variable and its slots are resource handles.
+    ///
+    /// An [`Optimizer`] asks for it where variables are on a CPU or a GPU, and a step changes them in any
+    /// case and keeps no moving average.
+    ///
+    /// # Errors
+    /// What TensorFlow says, as for a gradient of another shape.
+    fn update_in_place<C: Context + ?Sized>(
+        &self,
+        _cx: &C,
+        _coefficients: &[C::Value],
+        _state: State<'_, C::Value>,
+    ) -> Result<Option<C::Operation>> {
+        Ok(None)
+    }
 }
 
 /// Returns the first `N` values that a rule was given.

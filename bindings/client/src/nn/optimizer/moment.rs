@@ -1,6 +1,6 @@
 //! Rules with a running mean of the gradient: Adam and its relatives.
 
-use tfp_core::{Context, Result};
+use tfp_core::{Context, DataType, Result, Tensor, Value as _};
 use tfp_ops as ops;
 
 use super::{Change, KerasRule, Rule, Slot, State, Update, take};
@@ -94,7 +94,12 @@ impl Rule for Adam {
     ) -> Result<Vec<C::Value>> {
         let root = ops::sqrt(cx, bias(cx, self.beta_2, step)?)?;
         let scaled = ops::mul(cx, rate, root)?;
-        Ok(vec![ops::div(cx, scaled, bias(cx, self.beta_1, step)?)?])
+        let mut found = vec![ops::div(cx, scaled, bias(cx, self.beta_1, step)?)?];
+        // What the op in place takes beside the rate.
+        for number in [0.0, self.beta_1, self.beta_2, self.epsilon] {
+            found.push(cx.constant(&Tensor::scalar(number)?)?);
+        }
+        Ok(found)
     }
 
     fn update<C: Context + ?Sized>(
@@ -121,6 +126,36 @@ impl Rule for Adam {
             variable: Change::Subtract(step),
             slots,
         })
+    }
+
+    fn update_in_place<C: Context + ?Sized>(
+        &self,
+        cx: &C,
+        coefficients: &[C::Value],
+        state: State<'_, C::Value>,
+    ) -> Result<Option<C::Operation>> {
+        // The op computes one minus a decay, which narrow types round.
+        if self.amsgrad || state.gradient.dtype() != DataType::FLOAT {
+            return Ok(None);
+        }
+        let [rate, zero, beta_1, beta_2, epsilon] = take(coefficients, "Adam", "coefficients")?;
+        let [momentum, velocity] = take(state.slots, "Adam", "slots")?;
+        // The rate has the powers of the decays in it, so they are zero here.
+        let done = ops::resource_apply_adam(
+            cx,
+            state.variable,
+            momentum,
+            velocity,
+            zero,
+            zero,
+            rate,
+            beta_1,
+            beta_2,
+            epsilon,
+            state.gradient,
+            ops::ResourceApplyAdamOptions::default(),
+        )?;
+        Ok(Some(done))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Gradient descent, with momentum.
 
-use tfp_core::{Context, Result};
+use tfp_core::{Context, DataType, Result, Value as _};
 use tfp_ops as ops;
 
 use super::{Change, KerasRule, Rule, Slot, State, Update, take};
@@ -61,5 +61,37 @@ impl Rule for Sgd {
             variable: Change::Set(ops::add_v2(cx, state.variable, ahead)?),
             slots: vec![kept],
         })
+    }
+
+    fn update_in_place<C: Context + ?Sized>(
+        &self,
+        cx: &C,
+        coefficients: &[C::Value],
+        state: State<'_, C::Value>,
+    ) -> Result<Option<C::Operation>> {
+        let [rate] = take(coefficients, "Sgd", "coefficients")?;
+        let (variable, gradient) = (state.variable, state.gradient);
+        if gradient.dtype() != DataType::FLOAT {
+            return Ok(None);
+        }
+        let done = match state.slots {
+            [momentum] => ops::resource_apply_keras_momentum(
+                cx,
+                variable,
+                momentum,
+                rate,
+                gradient,
+                self.momentum,
+                ops::ResourceApplyKerasMomentumOptions {
+                    use_nesterov: Some(self.nesterov),
+                    ..Default::default()
+                },
+            )?,
+            _ => {
+                let options = ops::ResourceApplyGradientDescentOptions::default();
+                ops::resource_apply_gradient_descent(cx, variable, rate, gradient, options)?
+            }
+        };
+        Ok(Some(done))
     }
 }

@@ -444,11 +444,18 @@ impl<R: Rule> Trainer<R> {
     /// Returns loss and metrics of what was seen since the last call.
     fn logs(&mut self, prefix: &str) -> Logs {
         let mut logs = Logs::default();
-        for (name, meter) in &mut self.meters {
+        for (name, meter) in &self.meters {
             logs.set(format!("{prefix}{name}"), meter.result());
+        }
+        self.forget();
+        logs
+    }
+
+    /// Forgets what was seen since the last logs.
+    fn forget(&mut self) {
+        for (_, meter) in &mut self.meters {
             meter.reset();
         }
-        logs
     }
 
     /// The mean loss of what was seen since the last logs.
@@ -461,7 +468,7 @@ impl<R: Rule> Trainer<R> {
     /// # Errors
     /// As for [`Self::train_on`], and [`ErrorKind::Argument`] for data without a batch.
     pub fn evaluate(&mut self, data: &impl Source) -> Result<Logs> {
-        self.logs("");
+        self.forget();
         self.test_all(data)?;
         Ok(self.logs(""))
     }
@@ -500,7 +507,7 @@ impl<R: Rule> Trainer<R> {
             callback.prepare(self)?;
         }
         if self.batch == 0 {
-            self.logs("");
+            self.forget();
         }
         for callback in callbacks.iter_mut() {
             callback.start(self)?;

@@ -8,6 +8,7 @@ use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
+use crate::nn::layer::policy::narrowed;
 use crate::nn::layer::{Built, Layer, elements, wrong_input};
 use crate::ops;
 
@@ -94,7 +95,7 @@ impl Layer for Clahe {
             .set("tile_grid_size", vec![self.parts.0, self.parts.1]))
     }
 
-    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let layer = *self;
         check_image("Clahe", input)?;
         check_bounds("Clahe", "values", layer.values)?;
@@ -118,12 +119,13 @@ impl Layer for Clahe {
             return Err(wrong_input("Clahe", &expected, input));
         }
         let sides = sides.map(|(size, parts)| Side::new(size, parts));
-        Built::new(input.to_vec(), move |pass, x| {
+        let built = Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
             let x = rescaled(cx, floats(cx, x)?, layer.values, VALUES)?;
             let y = evened(cx, &x, &sides, channels, layer.limit)?;
             rescaled(cx, y, VALUES, layer.values)
-        })
+        })?;
+        narrowed(built, weights)
     }
 }
 

@@ -76,7 +76,7 @@ impl Layer for RandomContrast {
         let Self { factor, values } = *self;
         check_valued("RandomContrast", away_from_one(factor), values)?;
         let seed = weights.next_seed();
-        augment("RandomContrast", input, move |pass, x| {
+        augment("RandomContrast", weights, input, move |pass, x| {
             changed_contrast(pass, x, seed, factor, values)
         })
     }
@@ -112,7 +112,7 @@ impl Layer for RandomBrightness {
         let Self { factor, values } = *self;
         check_valued("RandomBrightness", factor, values)?;
         let seed = weights.next_seed();
-        augment("RandomBrightness", input, move |pass, x| {
+        augment("RandomBrightness", weights, input, move |pass, x| {
             changed_brightness(pass, x, seed, factor, values)
         })
     }
@@ -151,7 +151,7 @@ impl Layer for RandomGrayscale {
             check_rgb("RandomGrayscale", input)?;
         }
         let seed = weights.next_seed();
-        augment("RandomGrayscale", input, move |pass, x| {
+        augment("RandomGrayscale", weights, input, move |pass, x| {
             if is_gray {
                 return Ok(x.clone());
             }
@@ -193,7 +193,7 @@ impl Layer for RandomColorDegeneration {
         check_rgb("RandomColorDegeneration", input)?;
         check_valued("RandomColorDegeneration", factor, values)?;
         let seed = weights.next_seed();
-        augment("RandomColorDegeneration", input, move |pass, x| {
+        augment("RandomColorDegeneration", weights, input, move |pass, x| {
             let cx = pass.context();
             let factor = per_sample(pass, x, &[1, 1, 1], seed, factor)?;
             let change = ops::mul(cx, factor, ops::sub(cx, gray(cx, x)?, x)?)?;
@@ -259,7 +259,7 @@ impl Layer for RandomColorJitter {
             check_rgb("RandomColorJitter", input)?;
         }
         let seeds = [0; 5].map(|_| weights.next_seed());
-        augment("RandomColorJitter", input, move |pass, x| {
+        augment("RandomColorJitter", weights, input, move |pass, x| {
             let mut x = x.clone();
             if let Some(factor) = layer.brightness {
                 x = changed_brightness(pass, &x, seeds[0], factor, values)?;

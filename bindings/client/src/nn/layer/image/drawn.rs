@@ -12,10 +12,10 @@ use super::{
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::control_flow::{Branch, case};
-use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
 use crate::nn::layer::noise::gamma;
 use crate::nn::layer::{Built, Interpolation, Layer, Pass};
+use crate::nn::{Policy, Weights};
 use crate::ops;
 
 /// How many changes there are at most.
@@ -95,8 +95,9 @@ impl Strength {
     }
 }
 
-/// Builds layers for images of a shape.
+/// Builds layers for float32 images of a shape.
 fn built(layers: &[Box<dyn Layer>], weights: &Weights, input: &[i64]) -> Result<Vec<Built>> {
+    let weights = &weights.clone().policy(Policy::Float32);
     layers
         .iter()
         .map(|layer| layer.build(weights, input))
@@ -194,7 +195,7 @@ impl Layer for RandAugment {
         }
         let layers = built(&strength.layers(true), weights, input)?;
         let seeds: Vec<u32> = (0..count).map(|_| weights.next_seed()).collect();
-        augment("RandAugment", input, move |pass, x| {
+        augment("RandAugment", weights, input, move |pass, x| {
             seeds
                 .iter()
                 .try_fold(x.clone(), |x, &seed| one_of(pass, &x, seed, &layers, false))
@@ -276,7 +277,7 @@ impl Layer for AugMix {
         let chains: Vec<Vec<u32>> = (0..layer.chains)
             .map(|_| (0..layer.depth).map(|_| weights.next_seed()).collect())
             .collect();
-        augment("AugMix", input, move |pass, x| {
+        augment("AugMix", weights, input, move |pass, x| {
             let cx = pass.context();
             let shares = shares(pass, chains.len(), layer.alpha, seed)?;
             let mut sum = ops::zeros_like(cx, x)?;

@@ -67,7 +67,7 @@ impl Layer for RandomElasticTransform {
         let chance = [weights.next_seed(), weights.next_seed()];
         let seeds = [weights.next_seed(), weights.next_seed()];
         let shape = input.to_vec();
-        augment("RandomElasticTransform", input, move |pass, x| {
+        augment("RandomElasticTransform", weights, input, move |pass, x| {
             if layer.scale.1 == 0.0 || layer.factor.1 == 0.0 {
                 return Ok(x.clone());
             }

@@ -55,7 +55,7 @@ impl Layer for RandomSharpness {
         check_valued("RandomSharpness", factor, values)?;
         let channels = channels("RandomSharpness", input)?;
         let seed = weights.next_seed();
-        augment("RandomSharpness", input, move |pass, x| {
+        augment("RandomSharpness", weights, input, move |pass, x| {
             const AROUND: f32 = 1.0 / 13.0;
             let cx = pass.context();
             let mut kernel = [AROUND; 9];
@@ -129,7 +129,7 @@ impl Layer for RandomGaussianBlur {
         let channels = channels("RandomGaussianBlur", input)?;
         let seeds = [weights.next_seed(), weights.next_seed()];
         let seed = weights.next_seed();
-        augment("RandomGaussianBlur", input, move |pass, x| {
+        augment("RandomGaussianBlur", weights, input, move |pass, x| {
             let cx = pass.context();
             let two = cx.constant(&Tensor::from_slice(&[2_i32], &[1])?)?;
             let sigma = between(pass, x, two, seed, layer.sigma)?;
@@ -209,7 +209,7 @@ impl Layer for RandomErasing {
         let chance = [weights.next_seed(), weights.next_seed()];
         let noise = weights.next_seed();
         let shape = input.to_vec();
-        augment("RandomErasing", input, move |pass, x| {
+        augment("RandomErasing", weights, input, move |pass, x| {
             let cx = pass.context();
             let sizes = Sizes::of(cx, x, &shape)?;
             let part = |seed: u32| -> Result<AnyValue> {

@@ -46,7 +46,7 @@ impl Layer for RandomFlip {
             Flip::Both => &[1, 2],
         };
         let seed = weights.next_seed();
-        augment("RandomFlip", input, move |pass, x| {
+        augment("RandomFlip", weights, input, move |pass, x| {
             let cx = pass.context();
             let draw = per_sample(pass, x, &[1, 1, 1], seed, (0.0, 1.0))?;
             let is_flipped = ops::less_equal(cx, draw, 0.5)?;
@@ -89,7 +89,7 @@ impl Layer for RandomRotation {
         check_bounds("RandomRotation", "the factor", layer.factor)?;
         let seed = weights.next_seed();
         let shape = input.to_vec();
-        augment("RandomRotation", input, move |pass, x| {
+        augment("RandomRotation", weights, input, move |pass, x| {
             let cx = pass.context();
             let degrees = (layer.factor.0 * 360.0, layer.factor.1 * 360.0);
             let angle = per_sample(pass, x, &[], seed, degrees)?;
@@ -154,7 +154,7 @@ impl Layer for RandomZoom {
         check_bounds("RandomZoom", "width", layer.width.unwrap_or(layer.height))?;
         let seeds = [weights.next_seed(), weights.next_seed()];
         let shape = input.to_vec();
-        augment("RandomZoom", input, move |pass, x| {
+        augment("RandomZoom", weights, input, move |pass, x| {
             let cx = pass.context();
             let zoom = |seed: u32, (low, high): (f32, f32)| {
                 per_sample(pass, x, &[], seed, (1.0 + low, 1.0 + high))
@@ -218,7 +218,7 @@ impl Layer for RandomTranslation {
         check_bounds("RandomTranslation", "width", layer.width)?;
         let seeds = [weights.next_seed(), weights.next_seed()];
         let shape = input.to_vec();
-        augment("RandomTranslation", input, move |pass, x| {
+        augment("RandomTranslation", weights, input, move |pass, x| {
             let cx = pass.context();
             let sizes = Sizes::of(cx, x, &shape)?;
             let shift = |seed: u32, bounds: (f32, f32), size: &AnyValue| -> Result<AnyValue> {
@@ -280,7 +280,7 @@ impl Layer for RandomShear {
         check_bounds("RandomShear", "y", layer.y)?;
         let seeds = [0; 3].map(|_| weights.next_seed());
         let shape = input.to_vec();
-        augment("RandomShear", input, move |pass, x| {
+        augment("RandomShear", weights, input, move |pass, x| {
             let cx = pass.context();
             let side = per_sample(pass, x, &[], seeds[0], (0.0, 1.0))?;
             let is_other = ops::greater(cx, &side, 0.5)?;

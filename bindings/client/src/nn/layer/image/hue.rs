@@ -100,7 +100,7 @@ impl Layer for RandomHue {
         check_rgb("RandomHue", input)?;
         check_valued("RandomHue", factor, values)?;
         let seeds = [weights.next_seed(), weights.next_seed()];
-        augment("RandomHue", input, move |pass, x| {
+        augment("RandomHue", weights, input, move |pass, x| {
             changed_hue(pass, x, seeds, factor, values)
         })
     }
@@ -138,7 +138,7 @@ impl Layer for RandomSaturation {
         check_rgb("RandomSaturation", input)?;
         check_valued("RandomSaturation", factor, values)?;
         let seed = weights.next_seed();
-        augment("RandomSaturation", input, move |pass, x| {
+        augment("RandomSaturation", weights, input, move |pass, x| {
             changed_saturation(pass, x, seed, factor, values)
         })
     }

@@ -4,7 +4,7 @@ use tfp_core::{Context, DataType, Error, Result, Tensor};
 
 use super::range::rectangle;
 use super::transform::Sizes;
-use super::{between, check_bounds, check_image, floats, pair, per_sample, shape_of};
+use super::{between, cast, check_bounds, check_image, floats, pair, per_sample, shape_of};
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
@@ -67,9 +67,11 @@ impl Mix {
     }
 }
 
-/// A layer that mixes images while training, and labels (batch, classes) with them.
+/// A layer that mixes float32 images while training, and labels (batch, classes) with them. The results
+/// have the type in which layers of these weights compute.
 fn mixing(
     layer: &'static str,
+    weights: &Weights,
     inputs: &[&[i64]],
     mix: impl Fn(&Pass<'_>, &AnyValue) -> Result<(AnyValue, Mix)> + Send + Sync + 'static,
 ) -> Result<BuiltMany> {
@@ -89,6 +91,7 @@ fn mixing(
         }
     }
     let outputs = inputs.iter().map(|input| input.to_vec()).collect();
+    let to = weights.layer_policy().compute();
     BuiltMany::new(outputs, move |pass, inputs| {
         let cx = pass.context();
         let inputs: Vec<AnyValue> = inputs
@@ -96,11 +99,12 @@ fn mixing(
             .map(|x| floats(cx, x))
             .collect::<Result<_>>()?;
         let Some((images, labels)) = inputs.split_first().filter(|_| pass.is_training()) else {
-            return Ok(inputs);
+            return inputs.iter().map(|x| cast(cx, x, to)).collect();
         };
         let (images, mixed) = mix(pass, images)?;
         let labels = labels.iter().map(|labels| mixed.of(pass, labels, &[-1, 1]));
-        std::iter::once(Ok(images)).chain(labels).collect()
+        let all = std::iter::once(Ok(images)).chain(labels);
+        all.map(|one| cast(cx, &one?, to)).collect()
     })
 }
 
@@ -161,7 +165,7 @@ impl Layer for MixUp {
         }
         let order = weights.next_seed();
         let seeds = [weights.next_seed(), weights.next_seed()];
-        mixing("MixUp", inputs, move |pass, x| {
+        mixing("MixUp", weights, inputs, move |pass, x| {
             let alpha = pass.context().constant(&Tensor::scalar(alpha)?)?;
             let mix = Mix {
                 from: permutation(pass, x, order)?,
@@ -176,7 +180,7 @@ impl Layer for MixUp {
 /// arXiv:1905.04899).
 ///
 /// The layer takes images, or images and labels (batch, classes). Labels are weighted means by area.
-/// Both become float32.
+/// Both are computed in float32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CutMix {
     /// From which to which number, 0 to 1, a batch draws the parameters of the beta distribution that
@@ -217,7 +221,7 @@ impl Layer for CutMix {
         let (places, order) = ([0; 2].map(|_| weights.next_seed()), weights.next_seed());
         let shape = inputs.first().map(|input| input.to_vec());
         let shape = shape.unwrap_or_default();
-        mixing("CutMix", inputs, move |pass, x| {
+        mixing("CutMix", weights, inputs, move |pass, x| {
             let cx = pass.context();
             let scalar = cx.constant(&Tensor::zeros(DataType::INT32, &[0])?)?;
             let alpha = between(pass, x, scalar, seeds[0], factor)?;

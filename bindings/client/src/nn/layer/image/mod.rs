@@ -25,6 +25,7 @@ use super::{Built, Interpolation, Pass, check_sizes, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::formats::json::Json;
+use crate::nn::Weights;
 use crate::ops;
 
 pub use self::clahe::Clahe;
@@ -76,18 +77,21 @@ fn interpolation_name(interpolation: Interpolation) -> &'static str {
     }
 }
 
-/// A layer that changes its images while training, and gives them as they are otherwise.
+/// A layer that changes its float32 images while training, and gives them as they are otherwise. The
+/// results have the type in which layers of these weights compute.
 fn augment(
     layer: &str,
+    weights: &Weights,
     input: &[i64],
     change: impl Fn(&Pass<'_>, &AnyValue) -> Result<AnyValue> + Send + Sync + 'static,
 ) -> Result<Built> {
     check_image(layer, input)?;
+    let to = weights.layer_policy().compute();
     Built::new(input.to_vec(), move |pass, x| {
-        let x = floats(pass.context(), x)?;
+        let cx = pass.context();
         match pass.is_training() {
-            true => change(pass, &x),
-            false => Ok(x),
+            true => cast(cx, &change(pass, &floats(cx, x)?)?, to),
+            false => cast(cx, x, to),
         }
     })
 }

@@ -59,7 +59,7 @@ impl Layer for RandomPerspective {
         let seeds = [weights.next_seed(), weights.next_seed()];
         let seed = weights.next_seed();
         let shape = input.to_vec();
-        augment("RandomPerspective", input, move |pass, x| {
+        augment("RandomPerspective", weights, input, move |pass, x| {
             let cx = pass.context();
             let sizes = Sizes::of(cx, x, &shape)?;
             let half = layer.scale / 2.0;

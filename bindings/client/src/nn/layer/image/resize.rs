@@ -7,6 +7,7 @@ use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
+use crate::nn::layer::policy::narrowed;
 use crate::nn::layer::{Built, Layer};
 use crate::ops;
 
@@ -270,12 +271,12 @@ impl Layer for CenterCrop {
             .set("width", self.width))
     }
 
-    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Self { height, width } = *self;
         let (rows, columns) = known("CenterCrop", input, (height, width))?;
         let output = vec![height, width, input[2]];
         let input = input.to_vec();
-        Built::new(output, move |pass, x| {
+        let built = Built::new(output, move |pass, x| {
             let cx = pass.context();
             let x = floats(cx, x)?;
             if rows >= height && columns >= width {
@@ -285,7 +286,8 @@ impl Layer for CenterCrop {
             let to = (height as i32, width as i32);
             let x = cropped(cx, &x, &input, to)?;
             resize(cx, &x, to, ResizeMethod::Bilinear, false)
-        })
+        })?;
+        narrowed(built, weights)
     }
 }
 
@@ -318,7 +320,7 @@ impl Layer for RandomCrop {
             true => vec![height, width, input[2]],
             false => vec![-1, -1, input[2]],
         };
-        Built::new(output, move |pass, x| {
+        let built = Built::new(output, move |pass, x| {
             let cx = pass.context();
             let x = floats(cx, x)?;
             if !pass.is_training() || is_equal {
@@ -348,6 +350,7 @@ impl Layer for RandomCrop {
             }
             let to = (height as i32, width as i32);
             resize(cx, &y, to, ResizeMethod::Bilinear, false)
-        })
+        })?;
+        narrowed(built, weights)
     }
 }

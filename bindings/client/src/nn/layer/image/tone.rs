@@ -8,6 +8,7 @@ use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
+use crate::nn::layer::policy::narrowed;
 use crate::nn::layer::{Built, Layer};
 use crate::ops;
 
@@ -40,7 +41,7 @@ impl Layer for RandomInvert {
         let Self { factor, values } = *self;
         check_valued("RandomInvert", factor, values)?;
         let seeds = [weights.next_seed(), weights.next_seed()];
-        augment("RandomInvert", input, move |pass, x| {
+        augment("RandomInvert", weights, input, move |pass, x| {
             let cx = pass.context();
             let is_inverted = applies(pass, x, seeds, factor)?;
             ops::select_v2(cx, is_inverted, ops::sub(cx, values.1, x)?, x)
@@ -86,7 +87,7 @@ impl Layer for RandomPosterization {
         }
         check_bounds("RandomPosterization", "values", values)?;
         let seed = weights.next_seed();
-        augment("RandomPosterization", input, move |pass, x| {
+        augment("RandomPosterization", weights, input, move |pass, x| {
             let cx = pass.context();
             let bounds = (f32::from(bits.0), f32::from(bits.1));
             let kept = ops::floor(cx, per_sample(pass, x, &[1, 1, 1], seed, bounds)?)?;
@@ -142,7 +143,7 @@ impl Layer for Solarization {
             check_bounds("Solarization", what, bounds)?;
         }
         let seeds = [weights.next_seed(), weights.next_seed()];
-        augment("Solarization", input, move |pass, x| {
+        augment("Solarization", weights, input, move |pass, x| {
             let cx = pass.context();
             let draw = |seed: u32, (low, high): (f32, f32)| {
                 per_sample(pass, x, &[1, 1, 1], seed, (low, high * 255.0))
@@ -177,11 +178,11 @@ impl Layer for AutoContrast {
         Ok(KerasLayer::new("AutoContrast").set("value_range", pair(self.values)))
     }
 
-    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let values = self.values;
         check_image("AutoContrast", input)?;
         check_bounds("AutoContrast", "values", values)?;
-        Built::new(input.to_vec(), move |pass, x| {
+        let built = Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
             let before = floats(cx, x)?;
             let x = rescaled(cx, before.clone(), values, VALUES)?;
@@ -200,7 +201,8 @@ impl Layer for AutoContrast {
             let y = rescaled(cx, clip(cx, y, VALUES)?, VALUES, values)?;
             // A channel of one value stays.
             ops::select_v2(cx, is_flat, before, y)
-        })
+        })?;
+        narrowed(built, weights)
     }
 }
 
@@ -232,11 +234,11 @@ impl Layer for Equalization {
             .set("value_range", pair(self.values)))
     }
 
-    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Self { bins, values } = *self;
         super::check_sizes("Equalization", "bins", &[bins])?;
         check_bounds("Equalization", "values", values)?;
-        augment("Equalization", input, move |pass, x| {
+        augment("Equalization", weights, input, move |pass, x| {
             let cx = pass.context();
             let x = rescaled(cx, x.clone(), values, VALUES)?;
             let y = equalized(cx, &ops::transpose(cx, x, [3, 0, 1, 2])?, bins)?;

@@ -10,6 +10,7 @@ use crate::context::value::AnyValue;
 use crate::nn::Weights;
 use crate::nn::layer::described::KerasLayer;
 use crate::nn::layer::noise::shape_of;
+use crate::nn::layer::policy::narrowed;
 use crate::nn::layer::{Built, Layer, check_sizes, elements, wrong_input};
 use crate::ops;
 
@@ -198,7 +199,7 @@ impl Layer for MelSpectrogram {
             .set("ref_power", decibels.reference))
     }
 
-    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let layer = *self;
         layer.check()?;
         let half = layer.fft / 2;
@@ -214,7 +215,7 @@ impl Layer for MelSpectrogram {
             _ => -1,
         };
         let (bands, factors) = (layer.weights()?, layer.factors());
-        Built::new(vec![layer.bands, windows], move |pass, x| {
+        let built = Built::new(vec![layer.bands, windows], move |pass, x| {
             let cx = pass.context();
             let x = ops::cast(cx, x, DataType::FLOAT, ops::CastOptions::default())?;
             let mut x = layer.framed(cx, &x, windows)?;
@@ -233,6 +234,7 @@ impl Layer for MelSpectrogram {
                 y = decibels.of(cx, y)?;
             }
             ops::transpose(cx, y, [0, 2, 1])
-        })
+        })?;
+        narrowed(built, weights)
     }
 }
