@@ -10,8 +10,29 @@ use crate::kernels::base::parallel::{Parallel, Serial};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 type Pool = crate::kernels::base::threads::ThreadPool;
 /// Where std has no threads, a host may lend some.
+#[cfg(not(without = "helpers"))]
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 type Pool = crate::kernels::base::helpers::Helpers;
+#[cfg(without = "helpers")]
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+type Pool = Serial;
+
+#[cfg(not(without = "helpers"))]
+fn pool(threads: usize) -> Pool {
+    Pool::new(threads)
+}
+
+#[cfg(without = "helpers")]
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+fn pool(threads: usize) -> Pool {
+    Pool::new(threads)
+}
+
+#[cfg(without = "helpers")]
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+fn pool(_: usize) -> Pool {
+    Serial
+}
 
 /// The memory of a call. It serves one call at a time, and any number one after the other.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +90,7 @@ impl fmt::Debug for Engine {
 impl Engine {
     /// Uses so many threads, the caller's among them; 1 uses no other.
     pub fn set_threads(&mut self, threads: usize) {
-        self.threads = (threads > 1).then(|| Pool::new(threads));
+        self.threads = (threads > 1).then(|| pool(threads));
     }
 
     /// The threads.

@@ -28,11 +28,13 @@ from converters.tf.emit.ports import (
 from converters.tf.emit.shake import shaken
 from converters.tf.emit.statements import Code, Kind, Name, code
 from converters.tf.emit.unreached import (
-    with_gated_helpers,
-    with_packed_products,
+    has_packed_products,
+    with_helpers,
+    with_plain,
     without_unreached,
 )
 from converters.tf.emit.vendor import read_sources, vendor
+from converters.tf.emit.ways import with_std
 from converters.tf.emit.weights import rust_type
 from tools.codegen.render import environment, render
 from tools.codegen.rust import check_one_line, code_span, one_line, string_literal
@@ -196,7 +198,9 @@ def crate_files(
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
     if options.runtime is RuntimeMode.INCLUDE:
-        for path, source in _runtime(values, graph, rust.values(), options.web_threads).items():
+        for path, source in _runtime(
+            values, text.plan.graph, rust.values(), options.web_threads
+        ).items():
             rust[f"src/runtime/{path}"] = _formatted(source, rustfmt) if rustfmt else source
     rust |= {f"src/{CUSTOM}/{module}.rs": text for module, text in own.items()}
     files = {path: content.encode() for path, content in rust.items()}
@@ -292,19 +296,24 @@ def _runtime(
     users = tuple(users)
     uses = set(values["uses"]) | {"weights::Tensor", "memory::Slot", "bytes::Aligned"}
     uses |= set() if values["std"] else {"once::Once"}
-    files = vendor(
-        read_sources(_REPOSITORY / "converters/runtime/src"),
-        without_unreached(read_sources(_REPOSITORY / "kernels/src"), graph, bool(values["std"])),
-        uses,
-    )
+    std = bool(values["std"])
+    kernels = without_unreached(read_sources(_REPOSITORY / "kernels/src"), graph, std)
+    runtime = with_helpers(read_sources(_REPOSITORY / "converters/runtime/src"), helped)
+    files = vendor(_chosen(runtime, std), _chosen(kernels, std), uses)
     public = {name for names in values["public"].values() for name in names}
     files = shaken(files, users, public)
-    if values["std"]:
-        files = with_packed_products(files)
-        files = files if helped else with_gated_helpers(files)
-    # A crate needs std or has none of it: a feature to choose would end in one that can't compile.
-    std = str(values["std"]).lower()
-    return {path: text.replace('feature = "std"', std) for path, text in files.items()}
+    if std and has_packed_products(files):
+        files = shaken(with_plain(files, False), users, public)
+    return with_plain(files, True)
+
+
+def _chosen(files: Mapping[str, str], std: bool) -> dict[str, str]:
+    """Returns sources for a crate with or without std.
+
+    A crate needs std or has none of it: a feature to choose would end in one that can't compile.
+    """
+    value = str(std).lower()
+    return {path: with_std(text.replace('feature = "std"', value)) for path, text in files.items()}
 
 
 def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any]:

@@ -1,36 +1,32 @@
 """Leaves out of the kernels what a model never reaches.
 
 Some kernels choose a way by the sizes that they are called with, so that the code of all ways names
-each of them, and a linker keeps each. The sizes of a model are known here: where none of its layers
-takes a way, its constant in `kernels/src/base/reached.rs` is false in the copy of the kernels that
-the crate gets. What would take it takes the general way then, which computes the same more slowly.
+each of them, and a linker keeps each. The sizes of a model are known here: the copy of the kernels
+that its crate gets has no way that none of its layers takes (`ways`). What would take it takes the
+general way then, which computes the same more slowly.
 
-Other ways are for operands that no layer makes, such as a matrix that is not packed. What is copied
-of the runtime tells whether one does.
+Other ways are for operands that no layer makes, such as a matrix that is not packed: there they are
+errors. What is copied of the runtime tells whether a layer makes some.
 """
 
 from __future__ import annotations
 
-import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
 
 from converters.tf import ir
+from converters.tf.emit.ways import with_ways
 from converters.tf.ir.sizes import has_open, numbers
 
 _TEMPLATES = Path(__file__).parent.parent / "templates" / "unreached"
 
 # As in kernels/src/frame/rows/passes.rs: the elements of rows that take several passes at a time.
 _ROWS = range(64, 4096 + 1)
+# As in kernels/src/ops/norm/softmax/short.rs: the most elements of rows that stay in registers.
+_SHORT = 16
 # As in kernels/src/gemm/block/narrow.rs: the steps that have tiles.
 _STEPS = (1, 2, 3, 6)
-
-# As in converters/runtime/src/engine.rs: where a host may lend threads.
-_BROWSER = 'all(target_family = "wasm", target_os = "unknown")'
-
-CONSTANTS: Final = "base/reached.rs"
-"""The file of the kernels with a constant for each way."""
 
 
 def _has_tiles(node: ir.Node) -> bool:
@@ -46,9 +42,34 @@ def _has_passes(node: ir.Node) -> bool:
     return has_open(width) or numbers(width)[0] in _ROWS
 
 
+def _widths(node: ir.Node) -> range:
+    """Returns the elements that rows of a softmax may have; none of another layer."""
+    if not isinstance(node.op, ir.Softmax):
+        return range(0)
+    width = node.input.shape[-1:]
+    if has_open(width):
+        return range(sys.maxsize)
+    return range(numbers(width)[0], numbers(width)[0] + 1)
+
+
+def _has_short_rows(node: ir.Node) -> bool:
+    widths = _widths(node)
+    return bool(widths) and widths[0] <= _SHORT
+
+
+def _has_long_rows(node: ir.Node) -> bool:
+    widths = _widths(node)
+    return bool(widths) and widths[-1] > _SHORT
+
+
 def _has_groups(node: ir.Node) -> bool:
     """Returns whether a convolution may have groups of few channels."""
     return isinstance(node.op, ir.Conv | ir.ConvTranspose) and node.op.groups > 1
+
+
+def _has_images(node: ir.Node) -> bool:
+    """Returns whether a layer has a product that sees an image through a filter."""
+    return isinstance(node.op, ir.Conv | ir.ConvTranspose)
 
 
 def _is_scaled(node: ir.Node) -> bool:
@@ -57,36 +78,37 @@ def _is_scaled(node: ir.Node) -> bool:
 
 # The module behind which minimal filtering is.
 _TILES = "conv/winograd"
-# By constant, whether a layer of a crate with std takes the way; without std none does.
+# By its name in the kernels, whether a layer takes a way.
 _WAYS: Mapping[str, Callable[[ir.Node], bool]] = {
-    "PASSES": _has_passes,
-    "GROUPS": _has_groups,
-    "SCALED": _is_scaled,
+    "passes": _has_passes,
+    "short rows": _has_short_rows,
+    "long rows": _has_long_rows,
+    "groups": _has_groups,
+    "images": _has_images,
+    "scaled": _is_scaled,
 }
 # The files of the runtime whose kernels multiply matrices that are not packed, or that are
 # transposed. All others multiply by `dense.rs`, `conv.rs` and `chain.rs`, which pack with std.
 _PLAIN = frozenset({"attention.rs", "linear_system.rs", "mat_mul.rs", "recurrent.rs"})
 
+PLAIN = "plain"
+"""The way of products with a matrix that is not packed, or that is transposed."""
 
-def constants(graph: ir.Graph) -> dict[str, str]:
-    """Returns the values of constants, as Rust has them, for the ways that a model does not take.
+HELPERS = "helpers"
+"""Threads that a host of WebAssembly lends."""
 
-    Minimal filtering is a file of its own, and `PLAIN` depends on what is copied of the runtime.
+
+def closed_ways(graph: ir.Graph, std: bool) -> set[str]:
+    """Returns the names of ways that a model does not take, but for `PLAIN`.
+
+    Minimal filtering is a file of its own.
     """
     nodes = list(graph.all_nodes())
-    values = {name: "false" for name, takes in _WAYS.items() if not any(map(takes, nodes))}
+    closed = {name for name, takes in _WAYS.items() if not any(map(takes, nodes))}
     steps = _steps(nodes)
-    if steps != set(_STEPS):
-        each = ("true" if step in steps else "false" for step in range(max(_STEPS) + 1))
-        values["STEPS"] = f"&[{', '.join(each)}]"
-    return values
-
-
-def _with_values(text: str, values: Mapping[str, str]) -> str:
-    """Returns the file of constants with other values, for those of them that are in it."""
-    for name, value in values.items():
-        text = re.sub(rf"(const {name}: [^=]+ = )[^;]*;", rf"\g<1>{value};", text, count=1)
-    return text
+    closed |= {f"step {step}" for step in _STEPS if step not in steps}
+    # Rows that take several passes are never there without std.
+    return closed | (set() if steps else {"steps"}) | (set() if std else {"passes"})
 
 
 def _steps(nodes: list[ir.Node]) -> set[int]:
@@ -114,35 +136,30 @@ def without_unreached(kernels: Mapping[str, str], graph: ir.Graph, std: bool) ->
         # Without std no filter is transformed.
         files = {path: text for path, text in files.items() if not path.startswith(f"{_TILES}/")}
         files[f"{_TILES}.rs"] = (_TEMPLATES / "winograd.rs").read_text("utf-8")
-    if std:
-        files[CONSTANTS] = _with_values(files[CONSTANTS], constants(graph))
-    return files
+    closed = closed_ways(graph, std)
+    ways = {*_WAYS, "steps", *(f"step {step}" for step in _STEPS)}
+    return {path: with_ways(text, closed, ways) for path, text in files.items()}
 
 
-def with_packed_products(files: Mapping[str, str]) -> dict[str, str]:
-    """Returns the copied sources of a crate with std without code for other products.
-
-    Args:
-        files: The runtime and the kernels, by path below the runtime's folder.
-    """
-    path = f"kernels/{CONSTANTS}"
-    if path not in files or not _PLAIN.isdisjoint(files):
-        return dict(files)
-    return {**files, path: _with_values(files[path], {"PLAIN": "false"})}
-
-
-def with_gated_helpers(files: Mapping[str, str]) -> dict[str, str]:
-    """Returns the copied sources of a crate whose host lends no threads.
-
-    Threads that a host lends are in the engine of WebAssembly alone. If nothing else names them,
-    other systems do not compile them.
+def has_packed_products(files: Mapping[str, str]) -> bool:
+    """Whether all products of the copied sources of a crate with std are of packed matrices.
 
     Args:
         files: The runtime and the kernels, by path below the runtime's folder.
     """
-    above, path = "kernels/base/mod.rs", "kernels/base/helpers.rs"
-    named = {file for file, text in files.items() if "helpers::" in text} - {path}
-    if path not in files or named != {"engine.rs"}:
-        return dict(files)
-    text = files[above].replace("pub mod helpers;", f"#[cfg({_BROWSER})]\npub mod helpers;", 1)
-    return {**files, above: text}
+    return _PLAIN.isdisjoint(files)
+
+
+def with_plain(files: Mapping[str, str], is_open: bool) -> dict[str, str]:
+    """Returns sources with or without the way of products that are not packed."""
+    closed = frozenset() if is_open else {PLAIN}
+    return {path: with_ways(text, closed, {PLAIN}) for path, text in files.items()}
+
+
+def with_helpers(files: Mapping[str, str], helped: bool) -> dict[str, str]:
+    """Returns sources with or without the threads that a host of WebAssembly lends.
+
+    Without a program that starts them, the caller's is the only thread there.
+    """
+    closed = frozenset() if helped else {HELPERS}
+    return {path: with_ways(text, closed, {HELPERS}) for path, text in files.items()}

@@ -13,7 +13,6 @@ pub mod helpers;
 pub mod level;
 pub mod narrow;
 pub mod parallel;
-pub(crate) mod reached;
 pub(crate) mod rounds;
 pub mod scratch;
 pub mod shape;

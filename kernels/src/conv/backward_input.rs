@@ -41,6 +41,7 @@ impl<'a> BackwardInput<'a> {
     #[must_use]
     pub fn new(conv: Conv, filter: Filter<'a>) -> Self {
         let level = match filter {
+            #[cfg(not(without = "plain"))]
             Filter::Plain(_) => level(),
             Filter::Packed(packed) => packed.level,
         };
@@ -64,20 +65,25 @@ impl<'a> BackwardInput<'a> {
     pub fn scratch_len(&self) -> Result<usize> {
         let conv = &self.conv;
         conv.check()?;
+        #[cfg(not(without = "plain"))]
         if let Some(once) = self.once() {
             return Ok(once.scratch_len());
         }
-        let packed = PackedFilter::len_for(self.level, Direction::Backward, conv)?;
-        let all = conv.input_len() + conv.filter_len() + conv.output_len();
         match self.filter {
-            Filter::Plain(_) if packed <= all + all / 2 => Ok(packed),
-            _ => Ok(0),
+            #[cfg(not(without = "plain"))]
+            Filter::Plain(_) => {
+                let packed = PackedFilter::len_for(self.level, Direction::Backward, conv)?;
+                let all = conv.input_len() + conv.filter_len() + conv.output_len();
+                Ok(if packed <= all + all / 2 { packed } else { 0 })
+            }
+            Filter::Packed(_) => Ok(0),
         }
     }
 
     /// How a plain filter is transformed for this call, if it is. The sizes have been checked.
     fn once(&self) -> Option<Once> {
         match self.filter {
+            #[cfg(not(without = "plain"))]
             Filter::Plain(_) => Once::of(self.level, Direction::Backward, &self.conv),
             Filter::Packed(_) => None,
         }
@@ -105,6 +111,7 @@ impl<'a> BackwardInput<'a> {
             check_len("bias", bias.len(), conv.in_channels)?;
         }
         let parallel = conv.gradient_work(conv.input_len()).threads(parallel);
+        #[cfg(not(without = "plain"))]
         if let (Filter::Plain(filter), Some(once)) = (self.filter, self.once()) {
             check_level(self.level)?;
             check_len("filter", filter.len(), conv.filter_len())?;
@@ -116,6 +123,7 @@ impl<'a> BackwardInput<'a> {
                 return Ok(());
             }
         }
+        #[cfg(not(without = "plain"))]
         if let Filter::Plain(filter) = self.filter
             && self.scratch_len()? == 0
         {

@@ -112,6 +112,7 @@ impl<'a> Link<'a> {
             Self::Forward(forward) => {
                 let tiles = match forward.filter {
                     Filter::Packed(packed) => packed.tiles.is_some(),
+                    #[cfg(not(without = "plain"))]
                     Filter::Plain(_) => true,
                 };
                 if tiles || forward.accumulate {

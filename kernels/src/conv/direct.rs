@@ -15,7 +15,6 @@ use super::forward;
 use super::geometry::{Conv, Window};
 use crate::base::level::Level;
 use crate::base::parallel::Parallel;
-use crate::base::reached;
 use crate::gemm::Activation;
 use crate::gemm::pack::lanes;
 use crate::gemm::source::Axis;
@@ -36,8 +35,11 @@ const LEAST: usize = 7;
 /// Whether a convolution or a transposed one is computed here. It does not depend on the number of
 /// images.
 pub(super) fn fits(level: Level, conv: &Conv) -> bool {
-    reached::GROUPS && spreads(level, conv)
-        || cfg!(target_arch = "x86_64") && level == Level::Avx512 && slides(conv, 2 * lanes(level))
+    #[cfg(not(without = "groups"))]
+    if spreads(level, conv) {
+        return true;
+    }
+    cfg!(target_arch = "x86_64") && level == Level::Avx512 && slides(conv, 2 * lanes(level))
 }
 
 /// Whether the gradient of the filter is computed here: without permutations and masks of its own a

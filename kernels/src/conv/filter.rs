@@ -22,6 +22,7 @@ pub enum Direction {
 /// A filter `[height, width, in_channels / groups, out_channels]`.
 #[derive(Clone, Copy, Debug)]
 pub enum Filter<'a> {
+    #[cfg(not(without = "plain"))]
     /// As it lies in memory.
     Plain(&'a [f32]),
     /// Packed before.
@@ -39,6 +40,7 @@ impl Filter<'_> {
     ) -> Cut {
         let sizes = sizes(direction, conv);
         match self {
+            #[cfg(not(without = "plain"))]
             Filter::Plain(_) => cut_packing(level, sizes, threads),
             Filter::Packed(_) => cut(level, sizes, threads),
         }
@@ -221,7 +223,10 @@ impl<'a> PackedFilter<'a> {
         scratch: &'a mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<Self> {
+        #[cfg(without = "plain")]
+        let _ = (scratch, parallel);
         match filter {
+            #[cfg(not(without = "plain"))]
             Filter::Plain(filter) => {
                 let expected = Self::len_for(level, direction, conv)?;
                 if scratch.len() < expected {

@@ -10,7 +10,6 @@ use super::winograd::{Once, Tiles, Winograd};
 use crate::base::error::Result;
 use crate::base::level::{Level, indexes_freely, level};
 use crate::base::parallel::Parallel;
-use crate::base::reached;
 use crate::base::scratch::take;
 use crate::base::worth::Work;
 use crate::gemm::Activation;
@@ -44,6 +43,7 @@ impl<'a> Forward<'a> {
     #[must_use]
     pub fn new(conv: Conv, filter: Filter<'a>) -> Self {
         let level = match filter {
+            #[cfg(not(without = "plain"))]
             Filter::Plain(_) => level(),
             Filter::Packed(packed) => packed.level,
         };
@@ -72,7 +72,9 @@ impl<'a> Forward<'a> {
             return Ok(once.scratch_len());
         }
         match self.filter {
+            #[cfg(not(without = "plain"))]
             Filter::Plain(_) if direct::fits(self.level, &self.conv) => Ok(0),
+            #[cfg(not(without = "plain"))]
             Filter::Plain(filter) if self.unpacked(filter)?.is_none() => {
                 PackedFilter::len_for(self.level, Direction::Forward, &self.conv)
             }
@@ -80,6 +82,7 @@ impl<'a> Forward<'a> {
                 Some(tiles) => Ok(tiles.scratch_len(packed.level, &self.conv)),
                 None => Ok(0),
             },
+            #[cfg(not(without = "plain"))]
             Filter::Plain(_) => Ok(0),
         }
     }
@@ -87,6 +90,7 @@ impl<'a> Forward<'a> {
     /// How a plain filter is transformed for this call, if it is. The sizes have been checked.
     fn once(&self) -> Option<Once> {
         match self.filter {
+            #[cfg(not(without = "plain"))]
             Filter::Plain(_) => Once::of(self.level, Direction::Forward, &self.conv),
             Filter::Packed(_) => None,
         }
@@ -119,9 +123,6 @@ impl<'a> Forward<'a> {
     ) -> Result<()> {
         let conv = &self.conv;
         conv.check()?;
-        if !reached::PLAIN && matches!(self.filter, Filter::Plain(_)) {
-            return check_len("packed", 0, 1);
-        }
         check_len("input", input.len(), conv.input_len())?;
         check_len("output", output.len(), conv.output_len())?;
         if let Some(bias) = self.bias {
@@ -135,6 +136,7 @@ impl<'a> Forward<'a> {
             return self.winograd(tiles, (input, output, scratch), parallel);
         }
         let threads = self.threads(parallel);
+        #[cfg(not(without = "plain"))]
         if let (Filter::Plain(filter), Some(once)) = (self.filter, self.once()) {
             check_level(self.level)?;
             check_len("filter", filter.len(), conv.filter_len())?;
@@ -148,6 +150,7 @@ impl<'a> Forward<'a> {
             return self.direct((input, output), parallel);
         }
         let unpacked = match self.filter {
+            #[cfg(not(without = "plain"))]
             Filter::Plain(filter) => {
                 check_len("filter", filter.len(), conv.filter_len())?;
                 self.unpacked(filter)?
@@ -188,6 +191,7 @@ impl<'a> Forward<'a> {
 
     fn direct(&self, (input, output): (&[f32], &mut [f32]), parallel: &dyn Parallel) -> Result<()> {
         let filter = match self.filter {
+            #[cfg(not(without = "plain"))]
             Filter::Plain(filter) => {
                 check_level(self.level)?;
                 check_len("filter", filter.len(), self.conv.filter_len())?;
@@ -289,6 +293,7 @@ impl<'a> Forward<'a> {
                     near,
                 }
             }
+            #[cfg(not(without = "plain"))]
             B::Rows { data, ld } => B::Rows {
                 data: &data[group * columns..],
                 ld,

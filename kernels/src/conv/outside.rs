@@ -33,8 +33,10 @@ impl Parts {
             leaves_out: false,
         };
         let (y, x) = (&source.y, &source.x);
-        let B::Packed { data, .. } = *b else {
-            return parts;
+        let data = match *b {
+            B::Packed { data, .. } => data,
+            #[cfg(not(without = "plain"))]
+            B::Rows { .. } => return parts,
         };
         let taps = y.taps.count.saturating_mul(x.taps.count);
         let all = taps.saturating_mul(y.out.saturating_mul(x.out));

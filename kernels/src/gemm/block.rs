@@ -13,7 +13,6 @@ pub(super) mod turns;
 use super::source::{MAX_RUN, Position, Source};
 use super::tile::{self, Store, Strip};
 use crate::base::level::{Level, first_cache_is_wide};
-use crate::base::reached;
 use crate::simd::blocks::Block;
 use crate::simd::{Body, Simd};
 pub(super) use columns::are_far;
@@ -41,6 +40,7 @@ pub enum B<'a> {
         /// They have been packed just now, and no more of them than the second cache holds.
         near: bool,
     },
+    #[cfg(not(without = "plain"))]
     /// Rows of `n` elements, `ld` apart; only with [`A::Rows`], and best with at most
     /// [`DIRECT_ROWS`] rows.
     Rows {
@@ -58,6 +58,7 @@ pub enum B<'a> {
 pub enum A<'a> {
     /// Rows that are runs of memory.
     Rows(Source<'a>),
+    #[cfg(not(without = "plain"))]
     /// Columns that are runs of memory, `ld` apart, `k` of them.
     Columns {
         /// Elements.
@@ -122,7 +123,7 @@ impl Body for Multiply<'_, '_, '_> {
                     ..walk
                 });
             }
-            A::Columns { .. } if !reached::PLAIN => unreachable!(),
+            #[cfg(not(without = "plain"))]
             A::Columns { data, ld, k, far } => {
                 let mut from = 0;
                 loop {
@@ -233,9 +234,6 @@ fn rows_columns<S: Simd>(
 ) {
     let most = const { most_rows(S::REGISTERS)[1] };
     let packed = matches!(b.b, B::Packed { .. });
-    if !reached::PLAIN && !packed {
-        unreachable!();
-    }
     let mut memory = match packed && source.taps_follow() {
         true => memory.first_chunk_mut::<MAX_ROWS>(),
         false => None,
@@ -245,18 +243,18 @@ fn rows_columns<S: Simd>(
     let mut strip = [Position::default(); MAX_ROWS];
     let near = matches!(b.b, B::Packed { near: true, .. });
     let scaled = source.scale.is_some();
+    #[cfg(not(without = "steps"))]
     let narrow = narrow::step::<S>(source, pieces).filter(|_| !scaled && !source.leaves_out);
     let mut number = 0;
-    if let Some(memory) = &mut memory
-        && (!near || !scaled && first_cache_is_wide())
-    {
-        number = match source.scale {
-            Some(scale) => s.apart(apart::Scaled {
+    if memory.is_some() && (!near || !scaled && first_cache_is_wide()) {
+        number = match (source.scale, &mut memory) {
+            #[cfg(not(without = "scaled"))]
+            (Some(scale), Some(memory)) => s.apart(apart::Scaled {
                 of: apart::Task::new(source, b, pieces, block, store),
                 scale,
                 memory,
             }),
-            None => s.apart(apart::InPlace(apart::Task::new(
+            _ => s.apart(apart::InPlace(apart::Task::new(
                 source, b, pieces, block, store,
             ))),
         };
@@ -267,15 +265,21 @@ fn rows_columns<S: Simd>(
         if whole && !scaled {
             room = tiling::next_strip(S::REGISTERS, positions.left());
         }
+        #[cfg(not(without = "steps"))]
         if let (Some(step), Some(memory)) = (narrow, &mut memory) {
             let (first, strips) = positions.strips(most);
             let line = (&first, strips);
             let of = apart::Task::new(source, b, pieces, block, store);
             match step {
+                #[cfg(not(without = "step 1"))]
                 1 => s.apart(apart::Narrow::<1> { of, line, memory }),
+                #[cfg(not(without = "step 2"))]
                 2 => s.apart(apart::Narrow::<2> { of, line, memory }),
+                #[cfg(not(without = "step 3"))]
                 3 => s.apart(apart::Narrow::<3> { of, line, memory }),
-                _ => s.apart(apart::Narrow::<6> { of, line, memory }),
+                #[cfg(not(without = "step 6"))]
+                6 => s.apart(apart::Narrow::<6> { of, line, memory }),
+                _ => unreachable!("a step without tiles"),
             }
             if strips > 0 {
                 continue;
@@ -287,6 +291,7 @@ fn rows_columns<S: Simd>(
             return;
         }
         let strip = &strip[..filled];
+        #[cfg(not(without = "images"))]
         if source.leaves_out && leave_out(source, b, pieces.0, strip, block, store) {
             continue;
         }
@@ -314,11 +319,13 @@ fn rows_columns<S: Simd>(
             continue;
         }
         let of = apart::Task::new(source, b, pieces, block, store);
-        if packed {
-            s.apart(apart::Rest::<false> { of, strip });
-        } else {
+        #[cfg(not(without = "plain"))]
+        if !packed {
             s.apart(apart::Rest::<true> { of, strip });
+            map_strip(b, strip, block, store);
+            continue;
         }
+        s.apart(apart::Rest::<false> { of, strip });
         map_strip(b, strip, block, store);
     }
 }

@@ -25,7 +25,6 @@ use crate::base::adapt::check_count;
 use crate::base::error::{Error, Result};
 use crate::base::level::{Level, level};
 use crate::base::parallel::Parallel;
-use crate::base::reached;
 use crate::base::worth::Work;
 use crate::gemm::thin::Thin;
 use crate::simd::blocks::{Cut, for_each_block};
@@ -46,6 +45,7 @@ const LINE: usize = 64;
 /// The right-hand side of a product.
 #[derive(Clone, Copy, Debug)]
 pub enum Right<'a> {
+    #[cfg(not(without = "plain"))]
     /// As it lies in memory.
     Plain(Matrix<'a>),
     /// Packed before.
@@ -79,6 +79,7 @@ pub struct Gemm<'a> {
 }
 
 impl<'a> Gemm<'a> {
+    #[cfg(not(without = "plain"))]
     /// A product without bias and activation.
     #[must_use]
     #[inline]
@@ -102,9 +103,16 @@ impl<'a> Gemm<'a> {
     #[inline]
     pub fn packed(m: usize, a: Matrix<'a>, b: Packed<'a>) -> Self {
         Self {
+            m,
+            n: b.n,
+            k: b.k,
+            a,
             b: Right::Packed(b),
+            bias: None,
+            scale: None,
+            activation: Activation::None,
+            accumulate: false,
             level: b.level,
-            ..Self::new((m, b.n, b.k), a, Matrix::rows(&[], 0))
         }
     }
 
@@ -117,6 +125,7 @@ impl<'a> Gemm<'a> {
     /// [`Error::Overflow`].
     pub fn scratch_len(&self) -> Result<usize> {
         match self.b {
+            #[cfg(not(without = "plain"))]
             Right::Plain(b) if self.needs_packing(&b) => {
                 let (rows, columns) = self.part();
                 pack::packed_len(self.level, rows, columns)
@@ -177,17 +186,29 @@ impl<'a> Gemm<'a> {
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<()> {
-        if !reached::PLAIN && (!matches!(self.b, Right::Packed(_)) || self.a.transposed) {
-            let (argument, expected) = ("b", "a packed matrix");
+        #[cfg(without = "scaled")]
+        if self.scale.is_some() {
+            let (argument, expected) = ("scale", "none");
             return Err(Error::Value { argument, expected });
         }
+        #[cfg(without = "plain")]
+        if self.a.transposed {
+            let (argument, expected) = ("a", "rows in memory");
+            return Err(Error::Value { argument, expected });
+        }
+        #[cfg(not(without = "plain"))]
         if gemv::run_few(self, c) {
             return Ok(());
         }
-        let needed = self.check(c, ldc, scratch.len())?;
-        let line = scratch.as_ptr().align_offset(LINE);
-        let line = line.min(scratch.len() - needed);
-        let scratch = &mut scratch[line..];
+        #[cfg(without = "plain")]
+        self.check(c, ldc, scratch.len())?;
+        #[cfg(not(without = "plain"))]
+        let scratch = {
+            let needed = self.check(c, ldc, scratch.len())?;
+            let line = scratch.as_ptr().align_offset(LINE);
+            let line = line.min(scratch.len() - needed);
+            &mut scratch[line..][..needed]
+        };
         if self.m == 0 || self.n == 0 {
             return Ok(());
         }
@@ -203,7 +224,14 @@ impl<'a> Gemm<'a> {
         }
         let parallel = self.work().threads(parallel);
         let whole = |from: usize, k: usize| match self.a.transposed {
-            false => A::Rows(Source {
+            #[cfg(not(without = "plain"))]
+            true => A::Columns {
+                data: self.a.skip_columns(from),
+                ld: self.a.ld,
+                k,
+                far: block::are_far(self.a.ld, self.k),
+            },
+            _ => A::Rows(Source {
                 scale: self.scale.as_ref(),
                 ..Source::plain(
                     self.a.data,
@@ -213,12 +241,6 @@ impl<'a> Gemm<'a> {
                     k,
                 )
             }),
-            true => A::Columns {
-                data: self.a.skip_columns(from),
-                ld: self.a.ld,
-                k,
-                far: block::are_far(self.a.ld, self.k),
-            },
         };
         let sizes = (self.m, self.n, self.k);
         match &self.b {
@@ -239,9 +261,11 @@ impl<'a> Gemm<'a> {
                     (cut, parallel),
                 );
             }
+            #[cfg(not(without = "plain"))]
             Right::Plain(b) if self.m == 1 || (self.n == 1 && ldc == 1) => {
                 gemv::run(self, b, c, parallel);
             }
+            #[cfg(not(without = "plain"))]
             Right::Plain(_) if self.is_narrow() => {
                 for i in 0..self.m {
                     let row = Self {
@@ -252,6 +276,7 @@ impl<'a> Gemm<'a> {
                     row.run(&mut c[i * ldc..], 1, &mut [], parallel)?;
                 }
             }
+            #[cfg(not(without = "plain"))]
             Right::Plain(b) if self.k > 0 && !self.needs_packing(b) => {
                 let b = B::Rows {
                     data: b.data,
@@ -261,6 +286,7 @@ impl<'a> Gemm<'a> {
                 let cut = cut(self.level, sizes, parallel.threads());
                 self.blocks(&a, &b, true, c, ldc, self.accumulate, (cut, parallel));
             }
+            #[cfg(not(without = "plain"))]
             Right::Plain(b) => {
                 let (most_rows, most_columns) = self.part();
                 for column in (0..self.n).step_by(most_columns) {
@@ -269,7 +295,8 @@ impl<'a> Gemm<'a> {
                     for from in (0..self.k.max(1)).step_by(most_rows.max(1)) {
                         let rows = most_rows.min(self.k - from);
                         let len = pack::packed_len(self.level, rows, columns)?;
-                        let packed = &mut scratch[..len.min(needed)];
+                        let room = len.min(scratch.len());
+                        let packed = &mut scratch[..room];
                         let (level, threads) = (self.level, parallel.threads());
                         let cut = cut_packing(level, (self.m, columns, rows), threads);
                         let part = pack::Stack::one(b.skip_rows(from));
@@ -337,6 +364,7 @@ impl<'a> Gemm<'a> {
         pack::check_level(self.level)?;
         self.a.check("a", self.m, self.k)?;
         match &self.b {
+            #[cfg(not(without = "plain"))]
             Right::Plain(b) => b.check("b", self.k, self.n)?,
             Right::Packed(b) => {
                 let expected = pack::packed_len(b.level, self.k, self.n)?;
@@ -356,8 +384,9 @@ impl<'a> Gemm<'a> {
                 expected: self.n,
             });
         }
+        #[cfg(not(without = "scaled"))]
         if let Some(scale) = &self.scale {
-            if self.a.transposed || matches!(self.b, Right::Plain(_)) {
+            if self.a.transposed || !matches!(self.b, Right::Packed(_)) {
                 return Err(Error::Value {
                     argument: "scale",
                     expected: "a packed matrix, and another that is not transposed",

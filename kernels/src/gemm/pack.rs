@@ -260,6 +260,9 @@ fn pack_panels(
     out: &mut [f32],
 ) {
     let rows = k / b.count;
+    #[cfg(without = "plain")]
+    let _ = level;
+    #[cfg(not(without = "plain"))]
     if b.matrix.transposed {
         for (panel, out) in out.chunks_exact_mut(k * width).enumerate() {
             for (i, out) in out.chunks_exact_mut(rows * width).enumerate() {
@@ -342,6 +345,11 @@ impl<'a> Packed<'a> {
         out: &'a mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<Self> {
+        #[cfg(without = "plain")]
+        if b.transposed {
+            let (argument, expected) = ("b", "rows in memory");
+            return Err(Error::Value { argument, expected });
+        }
         b.check("b", k, n)?;
         let len = packed_len(level, k, n)?;
         let found = out.len();

@@ -52,13 +52,13 @@ def _two() -> ir.Graph:
 @pytest.mark.parametrize(
     ("make", "profile", "dead", "lines"),
     [
-        (_two, Profile.STD, 25, 11_500),
-        (_two, Profile.NO_STD, 30, 10_300),
-        (mlp, Profile.STD, 25, 11_600),
-        (digits, Profile.STD, 40, 14_300),
-        (paired, Profile.STD, 80, 16_500),
-        (quantized, Profile.STD, 25, 9_000),
-        (quantized, Profile.NO_STD, 20, 8_500),
+        (_two, Profile.STD, 20, 8_500),
+        (_two, Profile.NO_STD, 18, 8_300),
+        (mlp, Profile.STD, 20, 8_500),
+        (digits, Profile.STD, 35, 11_500),
+        (paired, Profile.STD, 65, 9_800),
+        (quantized, Profile.STD, 18, 8_600),
+        (quantized, Profile.NO_STD, 17, 8_400),
     ],
 )
 def test_little_of_a_crate_is_dead(
@@ -73,5 +73,5 @@ def test_little_of_a_crate_is_dead(
     write(files, tmp_path)
     found = _warnings(tmp_path)
     assert 0 < found["dead_code"] <= dead
-    assert found["unused_imports"] <= 3
+    assert found["unused_imports"] <= 4
     assert found["unused_macros"] == 0

@@ -10,14 +10,17 @@ import pytest
 
 from converters.tf import ir
 from converters.tf.emit import unreached
-from converters.tf.emit.options import Options
-from converters.tf.emit.unreached import CONSTANTS, constants, without_unreached
+from converters.tf.emit.options import Options, Profile
+from converters.tf.emit.unreached import HELPERS, PLAIN, closed_ways, without_unreached
 from converters.tf.emit.vendor import read_sources, strip
+from converters.tf.emit.ways import NAMED
 from converters.tf.ir.expressions import unknown
 from converters.tf.tests.crates import graphs
 from converters.tf.tests.crates.crates import emitted
 
-KERNELS = read_sources(Path(unreached.__file__).parents[3] / "kernels/src")
+_ROOT = Path(unreached.__file__).parents[3]
+KERNELS = read_sources(_ROOT / "kernels/src")
+RUNTIME = read_sources(_ROOT / "converters/runtime/src")
 B = graphs.B
 
 
@@ -39,36 +42,40 @@ def _softmax(width: int) -> ir.Graph:
     return s.graph()
 
 
-def _values(text: str) -> dict[str, str]:
-    """Returns the values of a file of constants by name."""
-    return dict(re.findall(r"const (\w+): [^=]+ = ([^;]*);", text))
-
-
 def _closed(graph: ir.Graph) -> set[str]:
-    """Returns the constants that are false for a crate with std, and whether tiles are left out."""
+    """Returns the closed ways of a crate with std, and whether tiles are left out."""
     left = without_unreached(KERNELS, graph, True)
-    assert {path for path in left if left[path] != KERNELS[path]} <= {CONSTANTS, TILES}
-    closed = {name for name, value in _values(left[CONSTANTS]).items() if value == "false"}
-    return closed | ({TILES} if left[TILES] != KERNELS[TILES] else set())
+    assert not any(
+        name in text for name in closed_ways(graph, True) for text in map(_ways, left.values())
+    )
+    return closed_ways(graph, True) | ({TILES} if left[TILES] != KERNELS[TILES] else set())
+
+
+def _ways(text: str) -> set[str]:
+    """Returns the names of the ways that a source has attributes for."""
+    return set(NAMED.findall(text))
 
 
 TILES = "conv/winograd.rs"
-EVERY = {TILES, "PASSES", "GROUPS", "SCALED"}
+EVERY = {TILES, "passes", "groups", "scaled", "images", "short rows", "long rows"}
 
 
 @pytest.mark.parametrize(
     ("graph", "taken"),
     [
-        (_softmax(10), set()),
-        (_softmax(63), set()),
-        (_softmax(64), {"PASSES"}),
-        (_softmax(4096), {"PASSES"}),
-        (_softmax(4097), set()),
-        (_conv(8, 24), set()),
-        (_conv(32, 32), {TILES}),
-        (_conv(32, 32, stride=2), set()),
-        (_conv(32, 32, groups=4), {"GROUPS"}),
-        (graphs.tiled(), {TILES}),
+        (_softmax(10), {"short rows"}),
+        (_softmax(16), {"short rows"}),
+        (_softmax(17), {"long rows"}),
+        (_softmax(63), {"long rows"}),
+        (_softmax(64), {"long rows", "passes"}),
+        (_softmax(4096), {"long rows", "passes"}),
+        (_softmax(4097), {"long rows"}),
+        (_conv(8, 24), {"images"}),
+        (_conv(32, 32), {"images", TILES}),
+        (_conv(32, 32, stride=2), {"images"}),
+        (_conv(32, 32, groups=4), {"images", "groups"}),
+        (graphs.tiled(), {"images", TILES}),
+        (graphs.mlp(), {"short rows"}),
     ],
 )
 def test_a_way_stays_for_a_layer_that_takes_it(graph: ir.Graph, taken: set[str]) -> None:
@@ -86,10 +93,9 @@ def test_a_way_stays_for_a_layer_that_takes_it(graph: ir.Graph, taken: set[str])
     ],
 )
 def test_neighbours_have_the_steps_of_the_model(graph: ir.Graph, steps: set[int]) -> None:
-    left = without_unreached(KERNELS, graph, True)[CONSTANTS]
-    values = _values(left)["STEPS"].strip("&[]").split(", ")
-    assert {step for step, value in enumerate(values) if value == "true"} == steps
-    assert len(values) == 7
+    closed = closed_ways(graph, True)
+    assert {step for step in (1, 2, 3, 6) if f"step {step}" not in closed} == steps
+    assert ("steps" in closed) == (not steps)
 
 
 def test_a_size_that_a_call_decides_may_take_any_way() -> None:
@@ -97,19 +103,19 @@ def test_a_size_that_a_call_decides_may_take_any_way() -> None:
     steps = unknown("steps")
     x = s.input("x", (B, steps))
     s.op(ir.Softmax(), [x], (B, steps))
-    assert "PASSES" not in _closed(s.graph())
+    assert not {"passes", "short rows", "long rows"} & _closed(s.graph())
 
 
 def test_without_std_no_filter_is_transformed() -> None:
     left = without_unreached(KERNELS, graphs.tiled(), False)
     assert "pub enum Tiles {}" in left[TILES]
-    assert {path for path in left if left[path] != KERNELS[path]} == {TILES}
+    assert "passes" in closed_ways(_softmax(64), False)
 
 
-def test_every_constant_is_one_of_the_kernels_and_open_there() -> None:
-    values = _values(KERNELS[CONSTANTS])
-    assert set(constants(graphs.mlp())) | {"PLAIN"} == set(values)
-    assert "false" not in values.values()
+def test_the_ways_are_those_of_the_kernels_and_the_runtime() -> None:
+    named = {name for text in (*KERNELS.values(), *RUNTIME.values()) for name in _ways(text)}
+    steps = {"steps", *(f"step {step}" for step in unreached._STEPS)}
+    assert named == {*unreached._WAYS, *steps, PLAIN, HELPERS}
 
 
 def test_the_bounds_are_those_of_the_kernels() -> None:
@@ -121,17 +127,35 @@ def test_the_bounds_are_those_of_the_kernels() -> None:
     lanes = constant("frame/rows.rs", "LANES")
     widest = constant("frame/rows/passes.rs", "WIDEST")
     assert range(lanes, widest + 1) == unreached._ROWS
+    text = KERNELS["ops/norm/softmax/short.rs"]
+    assert f"pub(super) const WIDTH: usize = {unreached._SHORT};" in text
 
 
-@pytest.mark.parametrize(
-    ("make", "is_plain"), [(graphs.digits, "false"), (graphs.products, "true")]
-)
+@pytest.mark.parametrize(("make", "is_plain"), [(graphs.digits, False), (graphs.products, True)])
 def test_products_are_packed_where_no_layer_makes_others(
-    make: Callable[[], ir.Graph], is_plain: str
+    make: Callable[[], ir.Graph], is_plain: bool
 ) -> None:
     files = emitted(make(), Options("model", "graphs.py"))
-    text = files[f"src/runtime/kernels/{CONSTANTS}"].decode()
-    assert _values(text)["PLAIN"] == is_plain
+    text = files["src/runtime/kernels/gemm/mod.rs"].decode()
+    assert ("Plain(" in text) == is_plain
+
+
+@pytest.mark.parametrize(("make", "is_scaled"), [(graphs.digits, False), (graphs.scaled, True)])
+def test_products_are_scaled_where_the_plan_joins_layers(
+    make: Callable[[], ir.Graph], is_scaled: bool
+) -> None:
+    files = emitted(make(), Options("model", "graphs.py"))
+    text = files["src/runtime/kernels/gemm/block/apart.rs"].decode()
+    assert ("struct Scaled" in text) == is_scaled
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_a_crate_has_no_attribute_that_is_decided(profile: Profile) -> None:
+    files = emitted(graphs.digits(), Options("digits", "graphs.py", profile=profile))
+    for path, content in files.items():
+        if path.endswith(".rs"):
+            text = content.decode()
+            assert not re.search(r"cfg\((?:not\()?(?:true|false|without)", text), path
 
 
 def test_a_crate_without_tiles_has_no_file_of_them() -> None:
@@ -141,14 +165,13 @@ def test_a_crate_without_tiles_has_no_file_of_them() -> None:
 
 def test_the_files_that_make_other_products_are_those_of_the_runtime() -> None:
     """Of the kernels of other files, none has products, or only those of packed matrices."""
-    runtime = read_sources(Path(unreached.__file__).parents[3] / "converters/runtime/src")
     plain = re.compile(r"Gemm::new|Right::Plain|Matrix::columns|Filter::Plain")
     makers = {path for path, text in KERNELS.items() if plain.search(strip(text))}
     rooms = {"ops::" + path.split("/")[1] for path in makers if path.startswith("ops/")}
     assert rooms == {"ops::conv", "ops::matrix", "ops::sequence"}
     named = {
         path
-        for path, text in runtime.items()
+        for path, text in RUNTIME.items()
         if any(f"kernels::{room}" in text for room in rooms) and "whole_product" not in text
     }
     assert named == unreached._PLAIN

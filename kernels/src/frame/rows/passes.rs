@@ -6,7 +6,6 @@ use core::ops::Range;
 
 use super::{LANES, Lanes, Step, Sum, folded, padded};
 use crate::base::level::Level;
-use crate::base::reached;
 use crate::simd::stream::{self, Fence};
 use crate::simd::{One, Simd, fetch_far, fetch_near};
 
@@ -101,7 +100,10 @@ impl<T: Step> Weigh for T {
 /// inlined into, whether they are used or not.
 #[inline(always)]
 pub(crate) fn are_many(rows: usize, width: usize) -> bool {
-    reached::PASSES && (LANES..=WIDEST).contains(&width) && rows >= 4 && rows * width >= FEWEST
+    cfg!(feature = "std")
+        && (LANES..=WIDEST).contains(&width)
+        && rows >= 4
+        && rows * width >= FEWEST
 }
 
 /// Writes the rows of `out` from those of `x`, past the caches if `far` is there.

@@ -3,9 +3,8 @@
 use super::panels::{Columns, Panel};
 use super::piece::Piece;
 use super::strip::{CopiedRows, copied_tile, map_strip};
-use super::tiling::{MAX_ROWS, most_rows, tiles};
+use super::tiling::{MAX_ROWS, in_strip, most_rows, tiles};
 use crate::base::level::{Level, first_cache_is_wide, indexes_freely};
-use crate::base::reached;
 use crate::gemm::source::{Position, Scale, Source};
 use crate::gemm::tile::{self, Store, Strip};
 use crate::simd::Simd;
@@ -71,19 +70,21 @@ pub(super) fn matrix_columns<S: Simd>(
             let fetch = store.accumulate || block.shared;
             let mut done = 0;
             tiles!(S, b.width / S::LANES, exact, most - done, |MR, NV| {
-                let seen = Rows {
-                    data: &data[(row + done) * apart..],
-                    lines: 1,
-                    pitch: apart,
-                    k,
-                };
-                let rows = row + done..row + done + MR;
-                let mut to = block.patch(rows, columns.clone());
-                if fetch {
-                    to.fetch();
+                if const { in_strip(S::REGISTERS, MR, NV) } {
+                    let seen = Rows {
+                        data: &data[(row + done) * apart..],
+                        lines: 1,
+                        pitch: apart,
+                        k,
+                    };
+                    let rows = row + done..row + done + MR;
+                    let mut to = block.patch(rows, columns.clone());
+                    if fetch {
+                        to.fetch();
+                    }
+                    let whole = s.tile::<MR, NV, 0>(&seen, b_row, ahead, &mut to, &finish);
+                    assert!(whole, "the rows of a strip are those of whole tiles");
                 }
-                let whole = s.tile::<MR, NV, 0>(&seen, b_row, ahead, &mut to, &finish);
-                assert!(whole, "the rows of a strip are those of whole tiles");
                 done += MR;
             });
         }
@@ -103,9 +104,6 @@ pub(super) fn scaled_columns<S: Simd>(
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) -> usize {
-    if !reached::SCALED {
-        return 0;
-    }
     let (apart, k) = (source.pixel, from.run(to, source.depth));
     let Some(data) = source.matrix(block.row, from.element) else {
         return 0;
@@ -142,7 +140,9 @@ pub(super) fn scaled_columns<S: Simd>(
             let place = (b.first - block.column, b.columns);
             let mut done = 0;
             tiles!(S, b.width / S::LANES, exact, most - done, |MR, NV| {
-                if let Some(rows) = memory[done..].first_chunk::<MR>() {
+                if const { in_strip(S::REGISTERS, MR, NV) }
+                    && let Some(rows) = memory[done..].first_chunk::<MR>()
+                {
                     let names: [_; MR] = core::array::from_fn(|i| row + done + i);
                     copied_tile::<S, MR, NV>(
                         s,

@@ -88,6 +88,7 @@ impl<'a> Panel<'a> {
                 columns,
                 width,
             },
+            #[cfg(not(without = "plain"))]
             B::Rows { data, ld } => Self {
                 data: &data[first.min(data.len())..],
                 ld,

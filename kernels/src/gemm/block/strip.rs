@@ -2,7 +2,7 @@
 
 use super::panels::{Columns, Panel};
 use super::piece::Piece;
-use super::tiling::{MAX_ROWS, tiles};
+use super::tiling::{MAX_ROWS, in_copy, in_rest, tiles};
 use crate::gemm::pack::panel_at;
 use crate::gemm::source::{Position, Source};
 use crate::gemm::tile::{self, Store, Strip};
@@ -26,6 +26,9 @@ pub(super) fn rest_columns<S: Simd, const PARTIAL: bool>(
         let b = Panel::new(b.b, b.n, b.level, panel);
         let mut rest = strip;
         tiles!(S, b.width / S::LANES, padded, rest.len(), |MR, NV| {
+            if const { !in_rest(MR) } {
+                break;
+            }
             let (now, later) = rest.split_at(MR.min(rest.len()));
             rows_tile::<S, MR, NV, PARTIAL>(s, source, &b, pieces, now, block, store);
             rest = later;
@@ -118,11 +121,12 @@ pub(super) fn strip_columns<S: Simd>(
         for (position, row) in strip.iter().zip(&mut *memory) {
             let from = source.run(position, piece.offsets(source), piece.element, run);
             match source.scale {
+                #[cfg(not(without = "scaled"))]
                 Some(scale) => {
                     let scale = scale.columns_on(piece.element);
                     tile::copy_scaled(s, from, &scale, &mut row[k..]);
                 }
-                None => tile::copy(s, from, &mut row[k..]),
+                _ => tile::copy(s, from, &mut row[k..]),
             }
         }
         k += run;
@@ -149,7 +153,9 @@ pub(super) fn strip_columns<S: Simd>(
             exact,
             strip.len() - done,
             |MR, NV| {
-                if let Some(rows) = memory[done..].first_chunk::<MR>() {
+                if const { in_copy(S::REGISTERS, MR, NV) }
+                    && let Some(rows) = memory[done..].first_chunk::<MR>()
+                {
                     let names = &names[done..done + MR];
                     copied_tile::<S, MR, NV>(
                         s,
@@ -205,6 +211,12 @@ pub(super) fn copied_tile<S: Simd, const MR: usize, const NV: usize>(
         let finish = store.finish(place);
         s.tile::<MR, NV, { tile::STRIP }>(&seen, b_row, ahead, &mut to, &finish)
     };
+    // Rows follow each other unless they are those of an image.
+    #[cfg(without = "images")]
+    if const { super::tiling::is_whole(S::LEVEL, S::REGISTERS, MR, NV) } {
+        assert!(whole, "rows that follow each other");
+        return;
+    }
     if !whole {
         assert_eq!(at, 0, "rows that do not start where a strip does");
         let zero = [[s.zero(); NV]; MR];

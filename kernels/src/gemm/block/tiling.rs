@@ -58,6 +58,53 @@ pub(crate) const fn padded(rows: usize, left: usize) -> bool {
     }
 }
 
+/// Whether tiles of so many rows are among those that a strip of all its rows is divided into.
+pub(crate) const fn in_strip(registers: usize, rows: usize, vectors: usize) -> bool {
+    let heights = [14, 7, 6, 4, 1];
+    let (mut left, mut i) = (most_rows(registers)[1], 0);
+    while i < heights.len() {
+        if has_tile(registers, heights[i], vectors) {
+            if heights[i] == rows {
+                return left >= rows;
+            }
+            left %= heights[i];
+        }
+        i += 1;
+    }
+    false
+}
+
+/// Whether tiles of so many rows are among those that a strip which is copied is divided into: it
+/// has all its rows unless it is scaled.
+pub(crate) const fn in_copy(registers: usize, rows: usize, vectors: usize) -> bool {
+    #[cfg(not(without = "scaled"))]
+    let cut = true;
+    #[cfg(without = "scaled")]
+    let cut = false;
+    cut || in_strip(registers, rows, vectors)
+}
+
+/// Whether a level has a loop of its own for such tiles, which a strip of all its rows is divided into.
+#[cfg(without = "images")]
+pub(crate) const fn is_whole(level: Level, registers: usize, rows: usize, vectors: usize) -> bool {
+    matches!(level, Level::Avx512) && in_strip(registers, rows, vectors)
+}
+
+/// Whether rows that are not copied may be as many as the tallest tile of any level has: those of an
+/// image, and those by a matrix that is not packed.
+pub(crate) const fn in_rest(rows: usize) -> bool {
+    const TALLEST: usize = 14;
+    #[cfg(not(without = "images"))]
+    if rows == TALLEST {
+        return true;
+    }
+    #[cfg(not(without = "plain"))]
+    if rows == TALLEST {
+        return true;
+    }
+    rows < TALLEST
+}
+
 /// Whether so many rows that are left are for a tile that needs all its rows.
 pub(crate) const fn exact(rows: usize, left: usize) -> bool {
     rows != 8 && left >= rows

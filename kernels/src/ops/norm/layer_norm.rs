@@ -57,6 +57,7 @@ struct Rows<'a> {
     shift: Option<&'a [f32]>,
     epsilon: f32,
     out: &'a mut [f32],
+    #[cfg(not(without = "passes"))]
     /// No cache holds the rows.
     far: bool,
 }
@@ -72,6 +73,7 @@ impl simd::Body for Rows<'_> {
             parameters: (self.scale, self.shift),
         };
         let Self { x, out, width, .. } = self;
+        #[cfg(not(without = "passes"))]
         if passes::are_many(out.len() / width, width) {
             match Fence::new(s, self.far) {
                 Some(fence) => passes::run(s, normal, (x, out), width, Some(&fence)),
@@ -192,6 +194,7 @@ pub fn normalize_rows(
     }
     check_rows("x", x.len(), width)?;
     let chunk = chunk_len(parallel, out.len(), width, 4);
+    #[cfg(not(without = "passes"))]
     let far = stream::is_far::<f32>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
         dispatch_simd(Rows {
@@ -202,6 +205,7 @@ pub fn normalize_rows(
             shift,
             epsilon,
             out,
+            #[cfg(not(without = "passes"))]
             far,
         });
     });

@@ -19,6 +19,7 @@ struct Rows<'a, const LOG: bool> {
     x: &'a [f32],
     width: usize,
     out: &'a mut [f32],
+    #[cfg(not(without = "passes"))]
     /// No cache holds the rows.
     far: bool,
 }
@@ -28,9 +29,10 @@ impl<const LOG: bool> Body for Rows<'_, LOG> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Self { x, width, out, far } = self;
+        let Self { x, width, out, .. } = self;
+        #[cfg(not(without = "passes"))]
         if passes::are_many(out.len() / width, width) {
-            match Fence::new(s, far) {
+            match Fence::new(s, self.far) {
                 Some(fence) => Self::many(s, x, out, width, Some(&fence)),
                 None => Self::many(s, x, out, width, None),
             }
@@ -164,12 +166,20 @@ fn each_row<const LOG: bool>(
             expected: width,
         });
     }
-    let short = width <= short::WIDTH;
-    if short && out.len() <= short::FEW {
-        dispatch_simd(short::Rows::<LOG> { x, width, out });
-    } else {
-        in_chunks::<LOG>(x, width, out, parallel);
+    #[cfg(without = "long rows")]
+    if width > short::WIDTH {
+        return Err(Error::Length {
+            argument: "logits",
+            found: width,
+            expected: short::WIDTH,
+        });
     }
+    #[cfg(not(without = "short rows"))]
+    if width <= short::WIDTH && out.len() <= short::FEW {
+        dispatch_simd(short::Rows::<LOG> { x, width, out });
+        return Ok(());
+    }
+    in_chunks::<LOG>(x, width, out, parallel);
     Ok(())
 }
 
@@ -178,14 +188,23 @@ fn in_chunks<const LOG: bool>(x: &[f32], width: usize, out: &mut [f32], parallel
     let short = width <= short::WIDTH;
     let cost = if short { 8 } else { 4 };
     let chunk = chunk_len(parallel, out.len(), width, cost);
+    #[cfg(not(without = "passes"))]
     let far = stream::is_far::<f32>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
         let x = &x[start..start + out.len()];
+        #[cfg(not(without = "short rows"))]
         if short {
             dispatch_simd(short::Rows::<LOG> { x, width, out });
-        } else {
-            dispatch_simd(Rows::<LOG> { x, width, out, far });
+            return;
         }
+        #[cfg(not(without = "long rows"))]
+        dispatch_simd(Rows::<LOG> {
+            x,
+            width,
+            out,
+            #[cfg(not(without = "passes"))]
+            far,
+        });
     });
 }
 
