@@ -162,7 +162,7 @@ mod tests {
             "{error}"
         );
         assert!(
-            error.contains("the system knows no host of elsewhere.invalid:2222;"),
+            error.contains("the system knows no host of elsewhere.invalid:2222"),
             "{error}"
         );
         let error = wait_for(&tasks[..1], Instant::now()).unwrap_err();
