@@ -1,4 +1,8 @@
 //! The gradient of `x * sigmoid(x)`: three passes over memory, where those of its two ops take four.
+#![allow(
+    clippy::mutable_key_type,
+    reason = "a value's hash and equality are those of its place, which does not change"
+)]
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,10 +27,10 @@ pub(super) fn swishes<'r>(
             ("Sigmoid", [x], [y]) if x.dtype().is_float() && is_plain(record) => {
                 sigmoids.insert(y, x);
             }
-            ("Mul", [x, y], [product]) if sigmoids.get(y) == Some(&x) => {
-                if !is_kept(y) && is_plain(record) {
-                    found.insert(product);
-                }
+            ("Mul", [x, y], [product])
+                if sigmoids.get(y) == Some(&x) && !is_kept(y) && is_plain(record) =>
+            {
+                found.insert(product);
             }
             _ => {}
         }
