@@ -437,6 +437,31 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
+/// In the class of its kind, so that `?` works where a program reads files beside TensorFlow.
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        use std::io::ErrorKind as Kind;
+        let code = match error.kind() {
+            Kind::NotFound => Code::NotFound,
+            Kind::AlreadyExists => Code::AlreadyExists,
+            Kind::PermissionDenied | Kind::ReadOnlyFilesystem => Code::PermissionDenied,
+            Kind::InvalidInput | Kind::IsADirectory | Kind::NotADirectory => Code::InvalidArgument,
+            Kind::InvalidData | Kind::UnexpectedEof => Code::DataLoss,
+            Kind::TimedOut => Code::DeadlineExceeded,
+            Kind::OutOfMemory | Kind::StorageFull | Kind::QuotaExceeded => Code::ResourceExhausted,
+            Kind::ConnectionRefused
+            | Kind::ConnectionReset
+            | Kind::ConnectionAborted
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::NotConnected => Code::Unavailable,
+            Kind::Unsupported => Code::Unimplemented,
+            _ => Code::Unknown,
+        };
+        Self::status(code, error.to_string())
+    }
+}
+
 impl From<std::ffi::NulError> for Error {
     fn from(error: std::ffi::NulError) -> Self {
         Self::argument(format!(
@@ -450,6 +475,19 @@ impl From<std::ffi::NulError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_files_have_their_class() {
+        let read = || -> Result<Vec<u8>> { Ok(std::fs::read("/no/such/file")?) };
+        let error = read().unwrap_err();
+        assert_eq!(error.code(), Code::NotFound);
+        assert!(
+            error.to_string().starts_with("NotFound: No such file"),
+            "{error}"
+        );
+        let other = std::io::Error::other("strange");
+        assert_eq!(Error::from(other).code(), Code::Unknown);
+    }
 
     /// What `fn main() -> Result<()>` prints of an error.
     #[test]
