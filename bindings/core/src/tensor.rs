@@ -8,7 +8,6 @@ mod show;
 pub(crate) use make::items;
 
 use std::ffi::{c_int, c_void};
-use std::fmt;
 use std::ptr::NonNull;
 
 use tfp_sys::loader::fenced;
@@ -378,12 +377,6 @@ impl Drop for Tensor {
     fn drop(&mut self) {
         // SAFETY: the tensor is alive and this is its end; TensorFlow counts other users of its memory.
         unsafe { self.api.tf_tensor.TF_DeleteTensor(self.raw.as_ptr()) };
-    }
-}
-
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tensor({} {})", self.dtype, self.shape())
     }
 }
 

@@ -254,3 +254,30 @@ fn tensors_are_shown_with_their_elements() -> Result<()> {
     assert!(shown(empty)?.starts_with("Tensor(float32 [0,"));
     Ok(())
 }
+
+#[test]
+fn a_tensor_is_debugged_on_one_line() -> Result<()> {
+    let square = Tensor::from_array([[1.0_f32, 2.0], [3.0, f32::NAN]])?;
+    assert_eq!(
+        format!("{square:?}"),
+        "Tensor(float32 [2,2] [1.0, 2.0, 3.0, NaN])"
+    );
+    let many = Tensor::from_slice(&(0..2000).collect::<Vec<i32>>(), &[2, 1000])?;
+    let expected = "Tensor(int32 [2,1000] [0, 1, 2, ..., 1997, 1998, 1999])";
+    assert_eq!(format!("{many:?}"), expected);
+    let words = Tensor::from_strings(&["a\n"], &[1])?;
+    assert_eq!(format!("{words:?}"), r#"Tensor(string [1] ["a\n"])"#);
+    assert_eq!(
+        format!("{:?}", Tensor::scalar(true)?),
+        "Tensor(bool [] true)"
+    );
+    assert_eq!(
+        format!("{:?}", Tensor::zeros(DataType::FLOAT, &[0])?),
+        "Tensor(float32 [0])"
+    );
+    assert_eq!(
+        format!("{:?}", Tensor::from_slice(&[Int4(1)], &[1])?),
+        "Tensor(int4 [1])"
+    );
+    Ok(())
+}
