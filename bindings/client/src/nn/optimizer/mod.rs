@@ -150,7 +150,8 @@ pub trait Rule {
 
     /// Updates one variable and its slots by an op that changes them where they are, and returns the op's
     /// operation; none, if there is not such an op. The numbers are those of [`Self::update`] within
-    /// rounding. In `state`, the variable and its slots are resource handles.
+    /// rounding. In `state`, the variable and its slots are resource handles. The op should lock them:
+    /// workers may change a variable at the same time.
     ///
     /// An [`Optimizer`] asks for it where variables are on a CPU or a GPU, and a step changes them in any
     /// case and keeps no moving average.

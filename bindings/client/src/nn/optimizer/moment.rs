@@ -153,7 +153,10 @@ impl Rule for Adam {
             beta_2,
             epsilon,
             state.gradient,
-            ops::ResourceApplyAdamOptions::default(),
+            ops::ResourceApplyAdamOptions {
+                use_locking: Some(true),
+                ..Default::default()
+            },
         )?;
         Ok(Some(done))
     }

@@ -83,12 +83,15 @@ impl Rule for Sgd {
                 gradient,
                 self.momentum,
                 ops::ResourceApplyKerasMomentumOptions {
+                    use_locking: Some(true),
                     use_nesterov: Some(self.nesterov),
                     ..Default::default()
                 },
             )?,
             _ => {
-                let options = ops::ResourceApplyGradientDescentOptions::default();
+                let options = ops::ResourceApplyGradientDescentOptions {
+                    use_locking: Some(true),
+                };
                 ops::resource_apply_gradient_descent(cx, variable, rate, gradient, options)?
             }
         };
