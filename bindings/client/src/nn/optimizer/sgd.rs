@@ -85,7 +85,6 @@ impl Rule for Sgd {
                 ops::ResourceApplyKerasMomentumOptions {
                     use_locking: Some(true),
                     use_nesterov: Some(self.nesterov),
-                    ..Default::default()
                 },
             )?,
             _ => {
