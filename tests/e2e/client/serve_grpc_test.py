@@ -268,7 +268,8 @@ def test_what_takes_too_long_is_told_and_the_queue_is_bounded(folder: pathlib.Pa
         while (code := endless(0.2)) == full:
             calls += 1
             time.sleep(0.1)
-        assert code == late
+        # The client ends the call, or the server does so first: its library calls that cancelled.
+        assert code in (late, grpc.StatusCode.CANCELLED)
         assert client.predict(x=np.zeros([1, 3], np.float32))["y"].tolist() == [[0.0] * 4]
         calls += 1
         line = server.stop()
