@@ -171,6 +171,36 @@ mod tests {
         found
     }
 
+    /// The rows of the tiles of a strip of all its rows that need all their own.
+    fn whole_tiles_of(registers: usize, vectors: usize) -> Vec<usize> {
+        let (mut found, mut left) = (Vec::new(), most_rows(registers)[1]);
+        for rows in [14, 8, 7, 6, 4, 1] {
+            while has_tile(registers, rows, vectors) && exact(rows, left) {
+                found.push(rows);
+                left -= rows;
+            }
+        }
+        assert_eq!(left, 0, "rows without a tile");
+        found
+    }
+
+    #[test]
+    fn a_strip_has_the_tiles_that_are_made_for_it() {
+        for registers in [8, 16, 32] {
+            for vectors in (1..=3).filter(|&v| most_rows(registers)[v] > 0) {
+                let found = whole_tiles_of(registers, vectors);
+                for rows in [14, 8, 7, 6, 4, 1] {
+                    let made = in_strip(registers, rows, vectors);
+                    let tile = (registers, rows, vectors);
+                    assert_eq!(made, found.contains(&rows), "{tile:?}: {found:?}");
+                }
+            }
+        }
+        assert_eq!(whole_tiles_of(32, 1), [14]);
+        assert_eq!(whole_tiles_of(32, 2), [14]);
+        assert_eq!(whole_tiles_of(32, 3), [7, 7]);
+    }
+
     #[test]
     fn a_tile_of_one_row_is_for_one_row_only() {
         for (registers, vectors) in [(32, 1), (32, 2), (32, 3), (16, 1), (16, 2)] {
