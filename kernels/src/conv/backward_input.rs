@@ -18,7 +18,7 @@ use crate::gemm::pack::check_level;
 use crate::gemm::source::{Axis, Source, Taps};
 use crate::gemm::tile::Store;
 use crate::simd::blocks::for_each_block;
-use crate::simd::{Body, Simd, dispatch};
+use crate::simd::{self, Simd, dispatch};
 
 /// A transposed convolution: from the output's side of `conv` to the input's,
 /// `activation(conv^T(output, filter) + bias)`.
@@ -243,7 +243,7 @@ struct Unpacked<'a, 'b> {
     input: &'b mut [f32],
 }
 
-impl Body for Unpacked<'_, '_> {
+impl simd::Body for Unpacked<'_, '_> {
     type Out = ();
 
     #[inline(always)]
