@@ -19,6 +19,7 @@ fn derivatives(x: f64) -> (f64, f64) {
 }
 
 fn near(found: &[f64], expected: impl Iterator<Item = f64>) {
+    assert_eq!(found.len(), POINTS.len());
     for (found, expected) in found.iter().zip(expected) {
         assert!((found - expected).abs() <= 1e-12, "{found}, not {expected}");
     }
