@@ -1,31 +1,10 @@
-//! What may be shared between threads, and what happens when it is.
+//! What happens when threads share the types of this crate.
 
 use std::thread;
 
 use tfp_core::*;
 
 use crate::support::add;
-
-const fn shared<T: Send + Sync>() {}
-
-const _: () = {
-    shared::<Tensor>();
-    shared::<Graph>();
-    shared::<Operation>();
-    shared::<Output>();
-    shared::<Scope>();
-    shared::<Function>();
-    shared::<Session>();
-    shared::<Callable<'static>>();
-    shared::<PartialRun<'static>>();
-    shared::<EagerContext>();
-    shared::<TensorHandle>();
-    shared::<Executor>();
-    shared::<Cancellation>();
-    shared::<HostFunction>();
-    shared::<Error>();
-    shared::<SavedModel>();
-};
 
 const THREADS: usize = 8;
 const ROUNDS: usize = 200;
