@@ -20,6 +20,7 @@ use crate::kernels::frame::clamp::AddClamp;
 use crate::kernels::frame::zip::zip_in_place;
 use crate::kernels::ops::elementwise::binary::Add;
 use crate::memory::{Memory, Reader, Slot, Source, count};
+use crate::origin::Origin;
 use crate::weights::Tensor;
 
 /// The weights of a filter, packed where there is memory for it.
@@ -35,13 +36,14 @@ impl Taps {
     fn new(
         layer: &Layer,
         direction: Direction,
-        weights: &[u8],
+        weights: &Origin<'_>,
         filter: Tensor<f32>,
         parallel: &dyn Parallel,
     ) -> Result<Self> {
-        let elements = filter.of(weights)?;
+        let bytes = weights.read(filter)?;
         #[cfg(feature = "std")]
         {
+            let elements = view(&bytes)?;
             let sizes = &layer.sizes;
             let len = PackedFilter::len(direction, sizes).map_err(at(layer.name))?;
             let mut packed = AlignedBytes::zeroed(len * size_of::<f32>())?;
@@ -52,7 +54,7 @@ impl Taps {
         }
         #[cfg(not(feature = "std"))]
         {
-            let _ = (layer, direction, elements, parallel);
+            let _ = (layer, direction, bytes, parallel);
             Ok(Self { filter })
         }
     }
@@ -110,7 +112,7 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
     /// [`crate::error::Error::Layer`] if the sizes do not fit together.
     pub fn new(
         name: &'static str,
-        weights: &[u8],
+        weights: &Origin<'_>,
         geometry: &Geometry,
         filter: Tensor<f32>,
         bias: Option<Tensor<f32>>,

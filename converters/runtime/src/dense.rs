@@ -18,6 +18,7 @@ use crate::kernels::gemm::{Gemm, Matrix};
 #[cfg(feature = "std")]
 use crate::kernels::gemm::{Packed, PackedSize};
 use crate::memory::{Memory, Reader, Slot, Source};
+use crate::origin::Origin;
 use crate::weights::Tensor;
 
 #[cfg(feature = "std")]
@@ -43,14 +44,15 @@ impl Panels {
     /// [`crate::error::Error::Plan`] if it lies outside of them.
     pub fn new(
         layer: &'static str,
-        weights: &[u8],
+        weights: &Origin<'_>,
         matrix: Tensor<f32>,
         [rows, columns]: [usize; 2],
         parallel: &dyn Parallel,
     ) -> Result<Self> {
-        let elements = matrix.of(weights)?;
+        let bytes = weights.read(matrix)?;
         #[cfg(feature = "std")]
         {
+            let elements = view(&bytes)?;
             let size = PackedSize::new(rows, columns).map_err(at(layer))?;
             let mut packed = AlignedBytes::zeroed(size.len() * size_of::<f32>())?;
             let out = view_mut(packed.as_mut_slice())?;
@@ -65,7 +67,7 @@ impl Panels {
         }
         #[cfg(not(feature = "std"))]
         {
-            let _ = (layer, elements, parallel);
+            let _ = (layer, bytes, parallel);
             Ok(Self {
                 rows,
                 columns,
@@ -208,7 +210,7 @@ impl Dense {
     /// [`crate::error::Error::Plan`] if they lie outside of `weights`.
     pub fn new(
         name: &'static str,
-        weights: &[u8],
+        weights: &Origin<'_>,
         (kernel, size): (Tensor<f32>, [usize; 2]),
         bias: Option<Tensor<f32>>,
         activation: Activation,

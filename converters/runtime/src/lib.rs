@@ -40,6 +40,7 @@ pub mod memory;
 pub mod norm;
 #[cfg(target_has_atomic = "8")]
 pub mod once;
+pub mod origin;
 pub mod pool;
 pub mod ports;
 pub mod quantized;

@@ -12,6 +12,7 @@ use crate::kernels::ops::sequence::recurrent::{
     Factor, GruLayer, LstmLayer, Reset, SimpleRnnLayer, Walk,
 };
 use crate::memory::{Memory, Reader, Slot, Source, count};
+use crate::origin::Origin;
 use crate::weights::Tensor;
 
 /// The sizes and the order of a recurrent layer.
@@ -119,15 +120,16 @@ impl Columns {
     /// Columns `first..first + columns` of a matrix of `rows` x `ld`.
     fn new(
         layer: &'static str,
-        weights: &[u8],
+        weights: &Origin<'_>,
         matrix: Tensor<f32>,
         (rows, ld): (usize, usize),
         (first, columns): (usize, usize),
         parallel: &dyn Parallel,
     ) -> Result<Self> {
-        let elements = matrix.of(weights)?;
+        let bytes = weights.read(matrix)?;
         #[cfg(feature = "std")]
         {
+            let elements = view(&bytes)?;
             let matrix = Matrix::rows(elements.get(first..).unwrap_or_default(), ld);
             let len = Packed::len(rows, columns).map_err(at(layer))?;
             let mut packed = AlignedBytes::zeroed(len * size_of::<f32>())?;
@@ -141,7 +143,7 @@ impl Columns {
         }
         #[cfg(not(feature = "std"))]
         {
-            let _ = (layer, elements, parallel);
+            let _ = (layer, bytes, parallel);
             Ok(Self {
                 rows,
                 columns,
@@ -226,7 +228,7 @@ impl Lstm {
     /// [`crate::error::Error::Plan`] if they lie outside of `weights`.
     pub fn new(
         name: &'static str,
-        weights: &[u8],
+        weights: &Origin<'_>,
         order: Order,
         [kernel, recurrent]: [Tensor<f32>; 2],
         bias: Option<Tensor<f32>>,
@@ -301,7 +303,7 @@ impl Gru {
     /// [`crate::error::Error::Plan`] if they lie outside of `weights`.
     pub fn new(
         name: &'static str,
-        weights: &[u8],
+        weights: &Origin<'_>,
         order: Order,
         [kernel, recurrent]: [Tensor<f32>; 2],
         [bias, recurrent_bias]: [Option<Tensor<f32>>; 2],
@@ -386,7 +388,7 @@ impl SimpleRnn {
     /// [`crate::error::Error::Plan`] if they lie outside of `weights`.
     pub fn new(
         name: &'static str,
-        weights: &[u8],
+        weights: &Origin<'_>,
         order: Order,
         [kernel, recurrent]: [Tensor<f32>; 2],
         bias: Option<Tensor<f32>>,

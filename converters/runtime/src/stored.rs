@@ -17,6 +17,7 @@
 
 use crate::bytes::{ALIGN, AlignedBytes, view_mut};
 use crate::error::{Error, Result};
+use crate::origin::Origin;
 use crate::weights::Weights;
 
 /// A record holds IEEE 754 binary16 numbers.
@@ -32,7 +33,8 @@ pub const RECORD: usize = 16;
 /// # Errors
 /// [`Error::Weights`] if the records do not give so many bytes, [`Error::Memory`] if there is no
 /// memory for them.
-pub fn expanded(weights: &Weights, plain: usize, len: usize) -> Result<Weights> {
+pub fn expanded(weights: Origin<'_>, plain: usize, len: usize) -> Result<Origin<'static>> {
+    let weights = weights.kept(usize::MAX);
     let bytes = weights.bytes();
     let (before, mut records) = bytes.split_at_checked(plain).ok_or_else(|| ends(len))?;
     let mut all = AlignedBytes::zeroed(len)?;
@@ -55,7 +57,7 @@ pub fn expanded(weights: &Weights, plain: usize, len: usize) -> Result<Weights> 
     if !records.is_empty() {
         return Err(ends(len));
     }
-    Ok(Weights::Owned(all))
+    Ok(Weights::Owned(all).into())
 }
 
 #[cold]
@@ -181,15 +183,15 @@ mod tests {
         bytes
     }
 
-    fn owned(bytes: &[u8]) -> Weights {
+    fn owned(bytes: &[u8]) -> Origin<'static> {
         let mut owned = AlignedBytes::zeroed(bytes.len()).unwrap();
         owned.as_mut_slice().copy_from_slice(bytes);
-        Weights::Owned(owned)
+        Weights::Owned(owned).into()
     }
 
     #[test]
     fn records_become_tensors() {
-        let all = expanded(&owned(&stored()), 64, 192).unwrap();
+        let all = expanded(owned(&stored()), 64, 192).unwrap().kept(192);
         let floats = |at: usize, count: usize| {
             let of = crate::weights::Tensor::<f32>::new(at, count);
             of.of(all.bytes()).unwrap().to_vec()
@@ -206,7 +208,7 @@ mod tests {
     fn damaged_records_are_refused() {
         let good = stored();
         let refused = |bytes: &[u8], plain, len| {
-            let result = expanded(&owned(bytes), plain, len);
+            let result = expanded(owned(bytes), plain, len);
             assert!(
                 matches!(result, Err(Error::Weights { .. })),
                 "{plain} {len}"

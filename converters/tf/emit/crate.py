@@ -58,6 +58,7 @@ _SKELETON = (
     "engine::Workspace",
     "error::Error",
     "memory::Memory",
+    "origin::Origin",
     "ports::Port",
     "ports::examples",
     "weights::Weights",
@@ -386,6 +387,8 @@ def _import_values(text: ModelText, std: bool, deliver: Sequence[Code]) -> dict[
         skeleton.discard("ports::examples")
     if text.weights.has_records:
         skeleton.add("stored::expanded")
+    if _name(Kind.WEIGHTS, (f.value for f in text.fields)):
+        skeleton.add("origin::Origin")
     if _name(Kind.PARALLEL, (f.value for f in text.fields)):
         skeleton.add("kernels::base::parallel::Serial")
     if text.binary:
@@ -427,6 +430,7 @@ def _weight_values(text: ModelText, options: Options) -> dict[str, Any]:
         "plain": weights.plain,
         "size": weights.size,
         "kept": weights.kept,
+        "largest": weights.largest,
         "fingerprint": f"0x{weights.fingerprint:016x}",
         "tensors": [
             {

@@ -37,6 +37,11 @@ class Tensor:
     elements: int
     value: ir.Value
 
+    @property
+    def bytes(self) -> int:
+        """Returns the bytes of the tensor in memory."""
+        return self.elements * self.value.dtype.bytes
+
 
 @dataclass(frozen=True)
 class WeightFile:
@@ -48,6 +53,7 @@ class WeightFile:
         plain: Bytes of the file that are in memory as they are; records of smaller numbers follow.
         size: Bytes in memory.
         kept: Bytes that a model needs after it was made; packed matrices follow.
+        largest: Bytes of the largest tensor that follows those.
         fingerprint: The first eight bytes of the content's SHA-256, as a little-endian number.
     """
 
@@ -56,6 +62,7 @@ class WeightFile:
     plain: int
     size: int
     kept: int
+    largest: int
     fingerprint: int
 
     @property
@@ -85,7 +92,7 @@ def lay_out(graph: ir.Graph, packed: Collection[ir.Value], rounded: bool) -> Wei
     for value in ordered:
         assert value.data is not None
         tensors[value] = Tensor(names[value], size, value.data.size, value)
-        size += -(-value.data.size * value.dtype.bytes // _ALIGN) * _ALIGN
+        size += -(-tensors[value].bytes // _ALIGN) * _ALIGN
         if value in records:
             body += records[value]
         else:
@@ -100,7 +107,8 @@ def lay_out(graph: ir.Graph, packed: Collection[ir.Value], rounded: bool) -> Wei
     for at, total in enumerate(sums(content)):
         content[_BEFORE + 8 * at : _BEFORE + 8 * (at + 1)] = total.to_bytes(8, "little")
     fingerprint = int.from_bytes(digest, "little")
-    return WeightFile(tensors, bytes(content), plain, size, kept, fingerprint)
+    largest = max((t.bytes for t in tensors.values() if t.at >= kept), default=0)
+    return WeightFile(tensors, bytes(content), plain, size, kept, largest, fingerprint)
 
 
 def sums(content: bytes | bytearray) -> tuple[int, int]:

@@ -13,7 +13,7 @@ class Facts:
         macs: Multiplications with addition of an example.
         arena: Bytes of memory of a call of ours with one example, without weights.
         weights: Bytes of the weights.
-        size: Bytes of the compiled crate, weights included.
+        size: Bytes of the compiled crate and of its file of weights.
         compile: Seconds that rustc took for the crate without the runtime.
         missing: By the folder of a batch, why an implementation can't have the model.
     """

@@ -12,6 +12,7 @@ FACTS = "facts.json"
 TFLITE = "model.tflite"
 ONNX = "model.onnx"
 LIBRARY = "libmodel_bench.so"
+WEIGHTS = "model/model_weights.bin"
 
 
 def batch_folder(batch: int) -> str:

@@ -14,14 +14,15 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.emit.crate import Features, emit_crate
-from converters.tf.emit.options import Options, RuntimeMode
+from converters.tf.emit.options import Options, RuntimeMode, WeightsMode
 from tests.bench.models import files
 
 _ABI = """
 /// Makes the model, for batches of one size; null if it can't be made.
 #[unsafe(no_mangle)]
 pub extern "C" fn bench_new(threads: usize, batch: usize) -> *mut Bench {
-    let Ok(model) = @TYPE::new() else {
+    let weights = concat!(env!("CARGO_MANIFEST_DIR"), "/model/model_weights.bin");
+    let Ok(model) = @TYPE::from_file(weights) else {
         return core::ptr::null_mut();
     };
     let model = model.with_threads(threads);
@@ -107,7 +108,8 @@ def compile_crate(graph: ir.Graph, sample: Any, outputs: Any, folder: Path) -> f
         The seconds of the compiler.
     """
     features = Features({graph.inputs[0].name: sample}, {graph.outputs[0].name: outputs})
-    options = Options("bench_model", "zoo.py", runtime=RuntimeMode.CRATE)
+    mode = WeightsMode.FILE
+    options = Options("bench_model", "zoo.py", runtime=RuntimeMode.CRATE, weights=mode)
     found = emit_crate(graph, options, features)
     for name, content in found.items():
         path = folder / name

@@ -185,9 +185,8 @@ def _sizes(rows: Sequence[Row]) -> list[str]:
     lines = [
         "## Sizes",
         "",
-        "The library is the compiled crate with weights and runtime. A call needs the memory of",
-        "its workspace; a model has its weights a second time, packed, beside those that are in",
-        "the program. MACs and workspace are those of one example.",
+        "The library is the compiled crate with its runtime and its file of weights. A call needs",
+        "the memory of its workspace. MACs and workspace are those of one example.",
         "",
         "| model | MACs | weights | workspace | library | rustc |",
         "|---|---|---|---|---|---|",

@@ -52,7 +52,7 @@ def _compiled(model: Any, graph: ir.Graph, folder: Path) -> Facts:
         macs=plan.macs,
         arena=plan.arena_bytes,
         weights=sum(v.data.nbytes for v in graph.constants() if v.data is not None),
-        size=(folder / files.LIBRARY).stat().st_size,
+        size=sum((folder / name).stat().st_size for name in (files.LIBRARY, files.WEIGHTS)),
         compile=seconds,
         missing={},
     )

@@ -1,0 +1,272 @@
+//! The weights while a model is made, from which its layers pack their own.
+//!
+//! Tensors that are only packed are read one by one into the same memory, so that it holds one of
+//! them beside the packed ones. A file is read twice: first whole, for its sums, and then tensor by
+//! tensor.
+
+use crate::bytes::Pod;
+use crate::error::Result;
+use crate::weights::Tensor;
+#[cfg(feature = "std")]
+use crate::{
+    bytes::{ALIGN, AlignedBytes},
+    error::Error,
+    sums::Sums,
+    weights::{HEADER, Layout, Weights, check, check_header, outside, refused, word},
+};
+#[cfg(feature = "std")]
+use core::cell::RefCell;
+
+/// Where the header has the sums.
+#[cfg(feature = "std")]
+const SUMS: core::ops::Range<usize> = 24..40;
+/// Bytes that are summed at a time: they are still in a cache when they are read again.
+#[cfg(feature = "std")]
+const PART: usize = 1 << 18;
+
+/// A model's weights while its layers are made.
+#[cfg(not(feature = "std"))]
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a>(pub &'a [u8]);
+
+#[cfg(not(feature = "std"))]
+impl<'a> Origin<'a> {
+    /// The bytes of a tensor.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Plan`] if the weights are too short.
+    pub fn read<T: Pod>(&self, tensor: Tensor<T>) -> Result<&'a [u8]> {
+        tensor.of(self.0)?;
+        let (at, len) = tensor.place();
+        Ok(&self.0[at..at + len])
+    }
+}
+
+/// A model's weights while its layers are made.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub struct Origin<'a> {
+    /// All weights, or as many from the first one on as the model keeps.
+    held: Weights,
+    rest: Rest<'a>,
+    /// Where a tensor of the rest is copied to, unless one is there.
+    room: RefCell<AlignedBytes>,
+}
+
+/// Where the weights are that are not held.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+enum Rest<'a> {
+    Nowhere,
+    Bytes(&'a [u8]),
+    File(std::fs::File),
+}
+
+/// The bytes of a tensor.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub struct Bytes<'a>(Kind<'a>);
+
+#[cfg(feature = "std")]
+#[derive(Debug)]
+enum Kind<'a> {
+    There(&'a [u8]),
+    Copied {
+        copy: AlignedBytes,
+        len: usize,
+        room: &'a RefCell<AlignedBytes>,
+    },
+}
+
+#[cfg(feature = "std")]
+impl core::ops::Deref for Bytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Kind::There(bytes) => bytes,
+            Kind::Copied { copy, len, .. } => &copy.as_slice()[..*len],
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl Drop for Bytes<'_> {
+    fn drop(&mut self) {
+        if let Kind::Copied { copy, room, .. } = &mut self.0 {
+            room.replace(core::mem::take(copy));
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl Origin<'static> {
+    /// Weights that are part of the program.
+    ///
+    /// # Errors
+    /// [`Error::Weights`] unless they have this fingerprint and length; [`Error::Memory`] if they do
+    /// not lie at a multiple of 64 bytes, and there is not as much for a copy.
+    pub fn embedded(bytes: &'static [u8], layout: &Layout) -> Result<Self> {
+        if !bytes.as_ptr().addr().is_multiple_of(ALIGN) {
+            return Self::bytes(bytes, layout);
+        }
+        check(bytes, layout.fingerprint, layout.len)?;
+        Ok(Weights::Embedded(bytes).into())
+    }
+}
+
+#[cfg(feature = "std")]
+impl<'a> Origin<'a> {
+    /// Weights that the caller has.
+    ///
+    /// # Errors
+    /// As [`Origin::embedded`], also if the sums of their bytes are not those of the header;
+    /// [`Error::Memory`] if there is none for those that are held, and for the largest of the rest.
+    pub fn bytes(bytes: &'a [u8], layout: &Layout) -> Result<Self> {
+        check(bytes, layout.fingerprint, layout.len)?;
+        let (header, mut rest) = bytes.split_first_chunk().ok_or_else(outside)?;
+        let held = summed(header, layout, |part| {
+            let (now, after) = rest.split_at_checked(part.len()).ok_or_else(outside)?;
+            part.copy_from_slice(now);
+            rest = after;
+            Ok(())
+        })?;
+        // Those of `f32` and of what is smaller can be read where they are.
+        let room = match bytes.as_ptr().addr().is_multiple_of(align_of::<f32>()) {
+            true => 0,
+            false => layout.largest,
+        };
+        Self::new(held, Rest::Bytes(bytes), room)
+    }
+
+    /// The weights in a file. Nothing may write to it until the model is made.
+    ///
+    /// # Errors
+    /// [`Error::File`] if it can't be read; as [`Origin::bytes`].
+    pub fn file(path: &std::path::Path, layout: &Layout) -> Result<Self> {
+        use std::io::Read;
+        let mut file = std::fs::File::open(path).map_err(Error::File)?;
+        let found = file.metadata().map_err(Error::File)?.len();
+        let expected = layout.len as u64;
+        if found < HEADER as u64 {
+            refused("number of bytes", found, expected)?;
+        }
+        let mut header = [0; HEADER];
+        file.read_exact(&mut header).map_err(Error::File)?;
+        check_header(&header, found, layout.fingerprint, expected)?;
+        let held = summed(&header, layout, |part| {
+            file.read_exact(part).map_err(Error::File)
+        })?;
+        Self::new(held, Rest::File(file), layout.largest)
+    }
+
+    fn new(held: Weights, rest: Rest<'a>, room: usize) -> Result<Self> {
+        let room = RefCell::new(AlignedBytes::zeroed(room)?);
+        Ok(Self { held, rest, room })
+    }
+
+    /// The bytes of a tensor.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] if the weights are too short, [`Error::File`] if they can't be read, and
+    /// [`Error::Memory`] if there is none for a copy.
+    pub fn read<T: Pod>(&self, tensor: Tensor<T>) -> Result<Bytes<'_>> {
+        let (at, len) = tensor.place();
+        let found = |all: &[u8]| Some(at..at.checked_add(len)?).filter(|x| x.end <= all.len());
+        let held = self.held.bytes();
+        if let Some(range) = found(held) {
+            return Ok(Bytes(Kind::There(&held[range])));
+        }
+        match &self.rest {
+            Rest::Nowhere => Err(outside()),
+            Rest::Bytes(all) => {
+                let bytes = &all[found(all).ok_or_else(outside)?];
+                if bytes.as_ptr().addr().is_multiple_of(align_of::<T>()) {
+                    return Ok(Bytes(Kind::There(bytes)));
+                }
+                self.copied(len, |copy| {
+                    copy.copy_from_slice(bytes);
+                    Ok(())
+                })
+            }
+            Rest::File(file) => {
+                use std::io::{Read, Seek, SeekFrom};
+                let mut file: &std::fs::File = file;
+                file.seek(SeekFrom::Start(at as u64)).map_err(Error::File)?;
+                self.copied(len, |copy| file.read_exact(copy).map_err(Error::File))
+            }
+        }
+    }
+
+    fn copied(&self, len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Bytes<'_>> {
+        let mut copy = self.room.take();
+        if copy.as_slice().len() < len {
+            copy = AlignedBytes::zeroed(len)?;
+        }
+        fill(&mut copy.as_mut_slice()[..len])?;
+        let room = &self.room;
+        Ok(Bytes(Kind::Copied { copy, len, room }))
+    }
+
+    /// What the model holds on to: the first `len` bytes.
+    #[must_use]
+    pub fn kept(self, len: usize) -> Weights {
+        self.held.kept(len)
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<Weights> for Origin<'_> {
+    fn from(held: Weights) -> Self {
+        Self {
+            held,
+            rest: Rest::Nowhere,
+            room: RefCell::default(),
+        }
+    }
+}
+
+/// Reads weights part by part and holds the first ones. It fails unless the sums of all are what the
+/// header says.
+#[cfg(feature = "std")]
+fn summed(
+    header: &[u8; HEADER],
+    layout: &Layout,
+    mut fill: impl FnMut(&mut [u8]) -> Result<()>,
+) -> Result<Weights> {
+    // Sums are added in lines, up to the last one.
+    let held = layout.held.clamp(HEADER, layout.len);
+    let held = held.next_multiple_of(ALIGN).min(layout.len);
+    let mut owned = AlignedBytes::zeroed(held)?;
+    let (head, body) = owned.as_mut_slice().split_at_mut(HEADER);
+    head.copy_from_slice(header);
+    let mut sums = Sums::default();
+    let mut plain = *header;
+    plain[SUMS].fill(0);
+    sums.add(&plain);
+    let mut left = layout.len - held;
+    let mut part = AlignedBytes::zeroed(PART.min(left))?;
+    let mut add = |part: &mut [u8]| -> Result<()> {
+        fill(part)?;
+        sums.add(part);
+        Ok(())
+    };
+    for part in body.chunks_mut(PART) {
+        add(part)?;
+    }
+    while left > 0 {
+        let now = PART.min(left);
+        add(&mut part.as_mut_slice()[..now])?;
+        left -= now;
+    }
+    for (at, found) in [SUMS.start, SUMS.start + 8].into_iter().zip(sums.finish()) {
+        let expected = word(header, at);
+        if found != expected {
+            refused("damaged, by a sum of all bytes", found, expected)?;
+        }
+    }
+    Ok(Weights::Owned(owned))
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests;
