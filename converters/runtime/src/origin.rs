@@ -27,10 +27,16 @@ const PART: usize = 1 << 18;
 /// A model's weights while its layers are made.
 #[cfg(not(feature = "std"))]
 #[derive(Clone, Copy, Debug)]
-pub struct Origin<'a>(pub &'a [u8]);
+pub struct Origin<'a>(&'a [u8]);
 
 #[cfg(not(feature = "std"))]
 impl<'a> Origin<'a> {
+    /// Weights that have been checked.
+    #[must_use]
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
     /// The bytes of a tensor.
     ///
     /// # Errors
@@ -158,6 +164,16 @@ impl<'a> Origin<'a> {
             file.read_exact(part).map_err(Error::File)
         })?;
         Self::new(held, Rest::File(file), layout.largest)
+    }
+
+    /// Weights that have been checked.
+    #[must_use]
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self {
+            held: Weights::Embedded(&[]),
+            rest: Rest::Bytes(bytes),
+            room: RefCell::default(),
+        }
     }
 
     fn new(held: Weights, rest: Rest<'a>, room: usize) -> Result<Self> {

@@ -116,15 +116,23 @@ def compile_and_test(
     return must([*runner, str(test), "--test-threads=1"], folder, env)
 
 
-def runtime_flags() -> list[str]:
+def check_crate(folder: Path, crate: str) -> None:
+    """Lets rustc check a crate with a runtime of its own; nothing is generated."""
+    command = [program("RUSTC", "rustc"), "--edition=2024", "-Dwarnings", "-Adead_code"]
+    command += ["--emit=metadata", "--crate-type=rlib", f"--crate-name={crate}", "src/lib.rs"]
+    env = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
+    must([*command, "-o", f"{folder}/lib{crate}.rmeta"], folder, env)
+
+
+def runtime_flags(variable: str = "TFP_RUNTIME") -> list[str]:
     """Returns the flags that link the runtime of the build.
 
     Raises:
         RuntimeError: The environment does not name it.
     """
-    paths = os.environ.get("TFP_RUNTIME", "").split()
+    paths = os.environ.get(variable, "").split()
     if not paths:
-        raise RuntimeError("TFP_RUNTIME names no libraries")
+        raise RuntimeError(f"{variable} names no libraries")
     absolute = [Path(path).absolute() for path in paths]
     runtime = next(path for path in absolute if path.name.startswith("libtfp_runtime"))
     folders = dict.fromkeys(str(path.parent) for path in absolute)

@@ -22,6 +22,7 @@ from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.ir.samples import made_texts
 from converters.tf.tests.crates.crates import (
+    check_crate,
     compile_and_test,
     emitted,
     must,
@@ -133,13 +134,28 @@ def test_memory_may_be_planned_in_other_ways(tmp_path: Path) -> None:
         assert _OK in _run(graph, options, tmp_path / graph.name, runtime_flags())
 
 
-def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
-    for make in (*GRAPHS, *MORE, mlp, texts, whole_texts, chosen_words):
-        graph = make()
-        options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
-        # Six crates with a runtime each: quick to compile matters more than quick to run.
-        flags = ["-Adead_code", "-Copt-level=0", "-Cdebug-assertions=off"]
-        assert _OK in _run(graph, options, tmp_path / graph.name, flags)
+@pytest.mark.parametrize(
+    "make",
+    (*GRAPHS, *MORE, mlp, texts, whole_texts, chosen_words),
+    ids=lambda make: make.__name__,
+)
+def test_without_std(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
+    """The crate's own runtime is checked, and the same runtime of the build computes."""
+    graph = make()
+    options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
+    write(emitted(graph, options), tmp_path / "own")
+    check_crate(tmp_path / "own", graph.name)
+    linked = replace(options, runtime=RuntimeMode.CRATE)
+    assert _OK in _run(graph, linked, tmp_path / "linked", runtime_flags("TFP_BARE_RUNTIME"))
+
+
+@pytest.mark.parametrize("make", [blocks, mlp, texts], ids=lambda make: make.__name__)
+def test_without_std_and_with_its_own_runtime(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
+    graph = make()
+    options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
+    # Quick to compile matters more than quick to run.
+    flags = ["-Adead_code", "-Copt-level=0", "-Cdebug-assertions=off"]
+    assert _OK in _run(graph, options, tmp_path, flags)
 
 
 @pytest.mark.parametrize("make", [digits, chained, paired, scaled, lines])

@@ -1,4 +1,4 @@
-"""How much memory a model takes that reads its weights from a file."""
+"""How much memory a model takes while it is made, and gives back afterwards."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from pathlib import Path
 
 from converters.tf import ir
 from converters.tf.emit.options import Options, RuntimeMode, WeightsMode
+from converters.tf.plan.arena import plan_memory
 from converters.tf.tests.crates.crates import compile_crate, emitted, must, runtime_flags, write
 from converters.tf.tests.crates.graphs import B, Sketch
 
-_LAYERS, _UNITS = 10, 768
+_LAYERS, _UNITS, _EXAMPLES = 10, 768, 2048
 
-# Prints by how many bytes the process grew at most while it made a model.
+# Prints by how many bytes the process grew at most while it made a model, and which it gave back.
 _MEASURED = """
 fn status(name: &str) -> usize {
     let text = std::fs::read_to_string("/proc/self/status").expect("the process' status");
@@ -32,7 +33,14 @@ fn main() {
         None => deep::Deep::from_file(path),
     };
     println!("{}", status("VmHWM:") - before);
-    model.expect("a model");
+    let model = model.expect("a model");
+    if std::env::args().nth(1).as_deref() == Some("shrink") {
+        let x = vec![1.0; EXAMPLES * UNITS];
+        drop(model.predict(deep::Inputs { x: &x }).expect("a result"));
+        let before = status("VmRSS:");
+        model.shrink();
+        println!("{}", before - status("VmRSS:"));
+    }
 }
 """
 
@@ -42,20 +50,26 @@ def _deep() -> ir.Graph:
     x = s.input("x", (B, _UNITS))
     for _ in range(_LAYERS):
         x = s.op(ir.Dense(), [x, s.weight(_UNITS, _UNITS), s.weight(_UNITS)], (B, _UNITS))
+    s.outputs[:] = s.outputs[-1:]
     return s.graph()
 
 
-def test_weights_of_a_file_are_in_memory_once(tmp_path: Path) -> None:
+def test_what_a_model_takes_and_gives_back(tmp_path: Path) -> None:
     graph = _deep()
     options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE, weights=WeightsMode.FILE)
     files = emitted(graph, options)
     write(files, tmp_path)
     size = len(files["model/model_weights.bin"])
     assert size > _LAYERS * _UNITS**2 * 4
-    (tmp_path / "measured.rs").write_text(_MEASURED)
+    text = _MEASURED.replace("EXAMPLES", str(_EXAMPLES)).replace("UNITS", str(_UNITS))
+    (tmp_path / "measured.rs").write_text(text)
     linking = compile_crate(tmp_path, graph.name, runtime_flags())
     must([*linking, "measured.rs", "-o", "measured"], tmp_path)
     for source in ("file", "bytes"):
         grown = int(must(["./measured", source], tmp_path))
         # All are packed; beside them is at most the largest one as it is in the file.
         assert 0.9 * size < grown < 1.2 * size, source
+    _, given_back = map(int, must(["./measured", "shrink"], tmp_path).split())
+    arena = plan_memory(graph).arena_bytes * _EXAMPLES
+    assert arena > 1 << 24
+    assert given_back > 0.9 * arena
