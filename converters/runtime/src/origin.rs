@@ -15,7 +15,7 @@ use crate::{
     weights::{HEADER, Layout, Weights, check, check_header, outside, refused, word},
 };
 #[cfg(feature = "std")]
-use core::cell::RefCell;
+use core::cell::{RefCell, RefMut};
 
 /// Where the header has the sums.
 #[cfg(feature = "std")]
@@ -59,11 +59,10 @@ pub struct Origin<'a> {
     room: RefCell<AlignedBytes>,
 }
 
-/// Where the weights are that are not held.
+/// Where all weights are, if not all are held.
 #[cfg(feature = "std")]
 #[derive(Debug)]
 enum Rest<'a> {
-    Nowhere,
     Bytes(&'a [u8]),
     File(std::fs::File),
 }
@@ -71,17 +70,11 @@ enum Rest<'a> {
 /// The bytes of a tensor.
 #[cfg(feature = "std")]
 #[derive(Debug)]
-pub struct Bytes<'a>(Kind<'a>);
-
-#[cfg(feature = "std")]
-#[derive(Debug)]
-enum Kind<'a> {
+pub enum Bytes<'a> {
+    /// Where they are.
     There(&'a [u8]),
-    Copied {
-        copy: AlignedBytes,
-        len: usize,
-        room: &'a RefCell<AlignedBytes>,
-    },
+    /// A copy, in the only memory for one.
+    Copied(RefMut<'a, [u8]>),
 }
 
 #[cfg(feature = "std")]
@@ -89,18 +82,9 @@ impl core::ops::Deref for Bytes<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Kind::There(bytes) => bytes,
-            Kind::Copied { copy, len, .. } => &copy.as_slice()[..*len],
-        }
-    }
-}
-
-#[cfg(feature = "std")]
-impl Drop for Bytes<'_> {
-    fn drop(&mut self) {
-        if let Kind::Copied { copy, room, .. } = &mut self.0 {
-            room.replace(core::mem::take(copy));
+        match self {
+            Self::There(bytes) => bytes,
+            Self::Copied(bytes) => bytes,
         }
     }
 }
@@ -169,10 +153,10 @@ impl<'a> Origin<'a> {
     /// Weights that have been checked.
     #[must_use]
     pub fn of(bytes: &'a [u8]) -> Self {
+        let rest = Rest::Bytes(bytes);
         Self {
-            held: Weights::Embedded(&[]),
-            rest: Rest::Bytes(bytes),
-            room: RefCell::default(),
+            rest,
+            ..Weights::Embedded(&[]).into()
         }
     }
 
@@ -181,47 +165,43 @@ impl<'a> Origin<'a> {
         Ok(Self { held, rest, room })
     }
 
-    /// The bytes of a tensor.
+    /// The bytes of a tensor. A copy has to be dropped before the next tensor is read.
     ///
     /// # Errors
     /// [`Error::Plan`] if the weights are too short, [`Error::File`] if they can't be read, and
     /// [`Error::Memory`] if there is none for a copy.
     pub fn read<T: Pod>(&self, tensor: Tensor<T>) -> Result<Bytes<'_>> {
         let (at, len) = tensor.place();
-        let found = |all: &[u8]| Some(at..at.checked_add(len)?).filter(|x| x.end <= all.len());
-        let held = self.held.bytes();
-        if let Some(range) = found(held) {
-            return Ok(Bytes(Kind::There(&held[range])));
+        if let Some(bytes) = part(self.held.bytes(), at, len) {
+            return Ok(Bytes::There(bytes));
         }
         match &self.rest {
-            Rest::Nowhere => Err(outside()),
             Rest::Bytes(all) => {
-                let bytes = &all[found(all).ok_or_else(outside)?];
+                let bytes = part(all, at, len).ok_or_else(outside)?;
                 if bytes.as_ptr().addr().is_multiple_of(align_of::<T>()) {
-                    return Ok(Bytes(Kind::There(bytes)));
+                    return Ok(Bytes::There(bytes));
                 }
-                self.copied(len, |copy| {
-                    copy.copy_from_slice(bytes);
-                    Ok(())
-                })
+                let mut copy = self.room(len)?;
+                copy.copy_from_slice(bytes);
+                Ok(Bytes::Copied(copy))
             }
             Rest::File(file) => {
                 use std::io::{Read, Seek, SeekFrom};
                 let mut file: &std::fs::File = file;
+                let mut copy = self.room(len)?;
                 file.seek(SeekFrom::Start(at as u64)).map_err(Error::File)?;
-                self.copied(len, |copy| file.read_exact(copy).map_err(Error::File))
+                file.read_exact(&mut copy).map_err(Error::File)?;
+                Ok(Bytes::Copied(copy))
             }
         }
     }
 
-    fn copied(&self, len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Bytes<'_>> {
-        let mut copy = self.room.take();
-        if copy.as_slice().len() < len {
-            copy = AlignedBytes::zeroed(len)?;
+    fn room(&self, len: usize) -> Result<RefMut<'_, [u8]>> {
+        let mut room = self.room.try_borrow_mut().map_err(|_| outside())?;
+        if room.as_slice().len() < len {
+            *room = AlignedBytes::zeroed(len)?;
         }
-        fill(&mut copy.as_mut_slice()[..len])?;
-        let room = &self.room;
-        Ok(Bytes(Kind::Copied { copy, len, room }))
+        Ok(RefMut::map(room, |room| &mut room.as_mut_slice()[..len]))
     }
 
     /// What the model holds on to: the first `len` bytes.
@@ -236,10 +216,15 @@ impl From<Weights> for Origin<'_> {
     fn from(held: Weights) -> Self {
         Self {
             held,
-            rest: Rest::Nowhere,
+            rest: Rest::Bytes(&[]),
             room: RefCell::default(),
         }
     }
+}
+
+#[cfg(feature = "std")]
+fn part(bytes: &[u8], at: usize, len: usize) -> Option<&[u8]> {
+    bytes.get(at..)?.get(..len)
 }
 
 /// Reads weights part by part and holds the first ones. It fails unless the sums of all are what the

@@ -91,12 +91,19 @@ fn a_tensor_is_read_where_it_lies_or_copied_to_where_it_can_be() {
             let bytes = bytes.unwrap();
             assert_eq!(&*bytes, expected);
             assert_eq!(view::<f32>(&bytes).unwrap().len(), 100);
-            assert_eq!(matches!(bytes.0, Kind::There(_)), there);
+            assert_eq!(matches!(bytes, Bytes::There(_)), there);
         }
+        let copied = read.read(tensor).unwrap();
+        let second = read.read(tensor);
+        assert!(matches!(second, Err(Error::Plan { .. })), "{copied:?}");
+        drop(copied);
+        assert!(read.read(tensor).is_ok());
+        let found = Origin::of(bytes);
+        assert_eq!(&*found.read(tensor).unwrap(), expected);
         // Kept, so that it is there whatever the rest is.
         let first = Tensor::<f32>::new(64, 16);
-        assert!(matches!(given.read(first), Ok(Bytes(Kind::There(_)))));
-        assert!(matches!(read.read(first), Ok(Bytes(Kind::There(_)))));
+        assert!(matches!(given.read(first), Ok(Bytes::There(_))));
+        assert!(matches!(read.read(first), Ok(Bytes::There(_))));
         for outside in [Tensor::<f32>::new(1024, 17), Tensor::new(usize::MAX, 1)] {
             assert!(matches!(given.read(outside), Err(Error::Plan { .. })));
             assert!(read.read(outside).is_err());
