@@ -40,7 +40,7 @@ impl Taps {
         filter: Tensor<f32>,
         parallel: &dyn Parallel,
     ) -> Result<Self> {
-        let bytes = weights.read(filter)?;
+        let bytes = weights.tensor_bytes(filter)?;
         #[cfg(feature = "std")]
         {
             let elements = view(&bytes)?;

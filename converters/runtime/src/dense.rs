@@ -49,7 +49,7 @@ impl Panels {
         [rows, columns]: [usize; 2],
         parallel: &dyn Parallel,
     ) -> Result<Self> {
-        let bytes = weights.read(matrix)?;
+        let bytes = weights.tensor_bytes(matrix)?;
         #[cfg(feature = "std")]
         {
             let elements = view(&bytes)?;

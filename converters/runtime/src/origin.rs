@@ -33,7 +33,7 @@ pub struct Origin<'a>(&'a [u8]);
 impl<'a> Origin<'a> {
     /// Weights that have been checked.
     #[must_use]
-    pub fn of(bytes: &'a [u8]) -> Self {
+    pub fn checked(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
@@ -41,9 +41,9 @@ impl<'a> Origin<'a> {
     ///
     /// # Errors
     /// [`crate::error::Error::Plan`] if the weights are too short.
-    pub fn read<T: Pod>(&self, tensor: Tensor<T>) -> Result<&'a [u8]> {
+    pub fn tensor_bytes<T: Pod>(&self, tensor: Tensor<T>) -> Result<&'a [u8]> {
         tensor.of(self.0)?;
-        let (at, len) = tensor.place();
+        let (at, len) = tensor.byte_span();
         Ok(&self.0[at..at + len])
     }
 }
@@ -152,7 +152,7 @@ impl<'a> Origin<'a> {
 
     /// Weights that have been checked.
     #[must_use]
-    pub fn of(bytes: &'a [u8]) -> Self {
+    pub fn checked(bytes: &'a [u8]) -> Self {
         let rest = Rest::Bytes(bytes);
         Self {
             rest,
@@ -170,8 +170,8 @@ impl<'a> Origin<'a> {
     /// # Errors
     /// [`Error::Plan`] if the weights are too short, [`Error::File`] if they can't be read, and
     /// [`Error::Memory`] if there is none for a copy.
-    pub fn read<T: Pod>(&self, tensor: Tensor<T>) -> Result<Bytes<'_>> {
-        let (at, len) = tensor.place();
+    pub fn tensor_bytes<T: Pod>(&self, tensor: Tensor<T>) -> Result<Bytes<'_>> {
+        let (at, len) = tensor.byte_span();
         if let Some(bytes) = part(self.held.bytes(), at, len) {
             return Ok(Bytes::There(bytes));
         }
@@ -181,14 +181,14 @@ impl<'a> Origin<'a> {
                 if bytes.as_ptr().addr().is_multiple_of(align_of::<T>()) {
                     return Ok(Bytes::There(bytes));
                 }
-                let mut copy = self.room(len)?;
+                let mut copy = self.room_for(len)?;
                 copy.copy_from_slice(bytes);
                 Ok(Bytes::Copied(copy))
             }
             Rest::File(file) => {
                 use std::io::{Read, Seek, SeekFrom};
                 let mut file: &std::fs::File = file;
-                let mut copy = self.room(len)?;
+                let mut copy = self.room_for(len)?;
                 file.seek(SeekFrom::Start(at as u64)).map_err(Error::File)?;
                 file.read_exact(&mut copy).map_err(Error::File)?;
                 Ok(Bytes::Copied(copy))
@@ -196,7 +196,7 @@ impl<'a> Origin<'a> {
         }
     }
 
-    fn room(&self, len: usize) -> Result<RefMut<'_, [u8]>> {
+    fn room_for(&self, len: usize) -> Result<RefMut<'_, [u8]>> {
         let mut room = self.room.try_borrow_mut().map_err(|_| outside())?;
         if room.as_slice().len() < len {
             *room = AlignedBytes::zeroed(len)?;

@@ -126,7 +126,7 @@ impl Columns {
         (first, columns): (usize, usize),
         parallel: &dyn Parallel,
     ) -> Result<Self> {
-        let bytes = weights.read(matrix)?;
+        let bytes = weights.tensor_bytes(matrix)?;
         #[cfg(feature = "std")]
         {
             let elements = view(&bytes)?;

@@ -86,7 +86,7 @@ impl<T: Pod> Tensor<T> {
     }
 
     /// The byte of its first element, and how many bytes it has.
-    pub(crate) fn place(&self) -> (usize, usize) {
+    pub(crate) fn byte_span(&self) -> (usize, usize) {
         (self.at, self.len * size_of::<T>())
     }
 }

@@ -65,7 +65,7 @@ fn weights_are_those_of_the_file() {
             for weights in loaded(&bytes, bytes.len(), kept) {
                 let weights = weights.unwrap();
                 let all = Tensor::<u8>::new(0, bytes.len());
-                assert_eq!(*weights.read(all).unwrap(), bytes, "{body} {kept}");
+                assert_eq!(*weights.tensor_bytes(all).unwrap(), bytes, "{body} {kept}");
                 let kept = kept.min(bytes.len());
                 assert_eq!(weights.kept(kept).bytes(), &bytes[..kept], "{body}");
             }
@@ -85,28 +85,31 @@ fn a_tensor_is_read_where_it_lies_or_copied_to_where_it_can_be() {
         let tensor = Tensor::<f32>::new(256, 100);
         let expected = &file[256..][..400];
         for (bytes, there) in [
-            (given.read(tensor), before == 0),
-            (read.read(tensor), false),
+            (given.tensor_bytes(tensor), before == 0),
+            (read.tensor_bytes(tensor), false),
         ] {
             let bytes = bytes.unwrap();
             assert_eq!(&*bytes, expected);
             assert_eq!(view::<f32>(&bytes).unwrap().len(), 100);
             assert_eq!(matches!(bytes, Bytes::There(_)), there);
         }
-        let copied = read.read(tensor).unwrap();
-        let second = read.read(tensor);
+        let copied = read.tensor_bytes(tensor).unwrap();
+        let second = read.tensor_bytes(tensor);
         assert!(matches!(second, Err(Error::Plan { .. })), "{copied:?}");
         drop(copied);
-        assert!(read.read(tensor).is_ok());
-        let found = Origin::of(bytes);
-        assert_eq!(&*found.read(tensor).unwrap(), expected);
+        assert!(read.tensor_bytes(tensor).is_ok());
+        let found = Origin::checked(bytes);
+        assert_eq!(&*found.tensor_bytes(tensor).unwrap(), expected);
         // Kept, so that it is there whatever the rest is.
         let first = Tensor::<f32>::new(64, 16);
-        assert!(matches!(given.read(first), Ok(Bytes::There(_))));
-        assert!(matches!(read.read(first), Ok(Bytes::There(_))));
+        assert!(matches!(given.tensor_bytes(first), Ok(Bytes::There(_))));
+        assert!(matches!(read.tensor_bytes(first), Ok(Bytes::There(_))));
         for outside in [Tensor::<f32>::new(1024, 17), Tensor::new(usize::MAX, 1)] {
-            assert!(matches!(given.read(outside), Err(Error::Plan { .. })));
-            assert!(read.read(outside).is_err());
+            assert!(matches!(
+                given.tensor_bytes(outside),
+                Err(Error::Plan { .. })
+            ));
+            assert!(read.tensor_bytes(outside).is_err());
         }
     }
 }
@@ -119,7 +122,7 @@ fn a_file_that_was_cut_meanwhile_is_an_error() {
     let weights = Origin::file(&path, &layout(bytes.len(), HEADER)).unwrap();
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.set_len(700).unwrap();
-    let read = |at| weights.read(Tensor::<f32>::new(at, 16));
+    let read = |at| weights.tensor_bytes(Tensor::<f32>::new(at, 16));
     assert!(read(320).is_ok());
     assert!(matches!(read(680), Err(Error::File(_))));
     std::fs::remove_file(&path).unwrap();

@@ -57,7 +57,7 @@ def _two() -> ir.Graph:
         (mlp, Profile.STD, 20, 8_700),
         (digits, Profile.STD, 35, 11_700),
         (paired, Profile.STD, 65, 10_000),
-        (quantized, Profile.STD, 18, 8_800),
+        (quantized, Profile.STD, 20, 8_700),
         (quantized, Profile.NO_STD, 17, 8_400),
     ],
 )
