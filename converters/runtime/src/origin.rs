@@ -6,13 +6,13 @@
 
 use crate::bytes::Pod;
 use crate::error::Result;
-use crate::weights::Tensor;
+use crate::weights::{Tensor, outside};
 #[cfg(feature = "std")]
 use crate::{
     bytes::{ALIGN, AlignedBytes},
     error::Error,
     sums::Sums,
-    weights::{HEADER, Layout, Weights, check, check_header, outside, refused, word},
+    weights::{HEADER, Layout, Weights, check, check_header, refused, word},
 };
 #[cfg(feature = "std")]
 use core::cell::{RefCell, RefMut};
@@ -42,9 +42,7 @@ impl<'a> Origin<'a> {
     /// # Errors
     /// [`crate::error::Error::Plan`] if the weights are too short.
     pub fn tensor_bytes<T: Pod>(&self, tensor: Tensor<T>) -> Result<&'a [u8]> {
-        tensor.of(self.0)?;
-        let (at, len) = tensor.byte_span();
-        Ok(&self.0[at..at + len])
+        tensor.bytes_in(self.0).ok_or_else(outside)
     }
 }
 
@@ -171,13 +169,13 @@ impl<'a> Origin<'a> {
     /// [`Error::Plan`] if the weights are too short, [`Error::File`] if they can't be read, and
     /// [`Error::Memory`] if there is none for a copy.
     pub fn tensor_bytes<T: Pod>(&self, tensor: Tensor<T>) -> Result<Bytes<'_>> {
-        let (at, len) = tensor.byte_span();
-        if let Some(bytes) = part(self.held.bytes(), at, len) {
+        if let Some(bytes) = tensor.bytes_in(self.held.bytes()) {
             return Ok(Bytes::There(bytes));
         }
+        let (at, len) = tensor.byte_span();
         match &self.rest {
             Rest::Bytes(all) => {
-                let bytes = part(all, at, len).ok_or_else(outside)?;
+                let bytes = tensor.bytes_in(all).ok_or_else(outside)?;
                 if bytes.as_ptr().addr().is_multiple_of(align_of::<T>()) {
                     return Ok(Bytes::There(bytes));
                 }
@@ -220,11 +218,6 @@ impl From<Weights> for Origin<'_> {
             room: RefCell::default(),
         }
     }
-}
-
-#[cfg(feature = "std")]
-fn part(bytes: &[u8], at: usize, len: usize) -> Option<&[u8]> {
-    bytes.get(at..)?.get(..len)
 }
 
 /// Reads weights part by part and holds the first ones. It fails unless the sums of all are what the

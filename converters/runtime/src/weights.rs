@@ -79,13 +79,18 @@ impl<T: Pod> Tensor<T> {
     /// [`Error::Plan`] if the weights are too short.
     #[inline]
     pub fn of<'a>(&self, weights: &'a [u8]) -> Result<&'a [T]> {
-        let bytes = weights
-            .get(self.at..)
-            .and_then(|x| x.get(..self.len * size_of::<T>()));
-        view(bytes.ok_or_else(outside)?)
+        view(self.bytes_in(weights).ok_or_else(outside)?)
+    }
+
+    /// Its bytes; `None` if the weights are too short.
+    #[inline]
+    pub(crate) fn bytes_in<'a>(&self, weights: &'a [u8]) -> Option<&'a [u8]> {
+        let (at, len) = self.byte_span();
+        weights.get(at..)?.get(..len)
     }
 
     /// The byte of its first element, and how many bytes it has.
+    #[inline]
     pub(crate) fn byte_span(&self) -> (usize, usize) {
         (self.at, self.len * size_of::<T>())
     }
