@@ -30,7 +30,9 @@ from converters.tf.emit.statements import Code, Kind, Name, code
 from converters.tf.emit.unreached import (
     has_packed_products,
     with_helpers,
-    with_plain,
+    with_products,
+    with_variants,
+    without_unmade_variants,
     without_unreached,
 )
 from converters.tf.emit.vendor import read_sources, vendor
@@ -303,9 +305,11 @@ def _runtime(
     files = vendor(_chosen(runtime, std), _chosen(kernels, std), uses)
     public = {name for names in values["public"].values() for name in names}
     files = shaken(files, users, public)
-    if std and has_packed_products(files):
-        files = shaken(with_plain(files, False), users, public)
-    return with_plain(files, True)
+    files = with_products(files, graph, packed=std and has_packed_products(files))
+    # What is left out may have been all that named something else.
+    while (fewer := without_unmade_variants(files)) != files:
+        files = shaken(fewer, users, public)
+    return with_variants(files)
 
 
 def _chosen(files: Mapping[str, str], std: bool) -> dict[str, str]:

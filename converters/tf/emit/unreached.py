@@ -11,12 +11,13 @@ errors. What is copied of the runtime tells whether a layer makes some.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from converters.tf import ir
-from converters.tf.emit.ways import with_ways
+from converters.tf.emit.ways import NAMED, with_ways
 from converters.tf.ir.sizes import has_open, numbers
 
 _TEMPLATES = Path(__file__).parent.parent / "templates" / "unreached"
@@ -72,12 +73,20 @@ def _has_images(node: ir.Node) -> bool:
     return isinstance(node.op, ir.Conv | ir.ConvTranspose)
 
 
+def _has_logarithms(node: ir.Node) -> bool:
+    return isinstance(node.op, ir.Softmax) and node.op.log
+
+
 def _is_scaled(node: ir.Node) -> bool:
     return isinstance(node.op, ir.ScaledDense)
 
 
 # The module behind which minimal filtering is.
 _TILES = "conv/winograd"
+# Where the rows of a product are: in a matrix, if no layer sees an image through a filter.
+_ROWS_OF_A = {"gemm/source.rs": "source.rs", "gemm/block/piece.rs": "piece.rs"}
+# The files of enums with variants that only some kernels make.
+_ENUMS = ("kernels/base/error.rs", "kernels/base/worth.rs")
 # By its name in the kernels, whether a layer takes a way.
 _WAYS: Mapping[str, Callable[[ir.Node], bool]] = {
     "passes": _has_passes,
@@ -85,6 +94,7 @@ _WAYS: Mapping[str, Callable[[ir.Node], bool]] = {
     "long rows": _has_long_rows,
     "groups": _has_groups,
     "images": _has_images,
+    "logarithms": _has_logarithms,
     "scaled": _is_scaled,
 }
 # The files of the runtime whose kernels multiply matrices that are not packed, or that are
@@ -93,6 +103,9 @@ _PLAIN = frozenset({"attention.rs", "linear_system.rs", "mat_mul.rs", "recurrent
 
 PLAIN = "plain"
 """The way of products with a matrix that is not packed, or that is transposed."""
+
+TRANSPOSED = "transposed"
+"""The way of matrices that are transposed: those of `PLAIN`, and filters that are packed so."""
 
 HELPERS = "helpers"
 """Threads that a host of WebAssembly lends."""
@@ -137,6 +150,9 @@ def without_unreached(kernels: Mapping[str, str], graph: ir.Graph, std: bool) ->
         files = {path: text for path, text in files.items() if not path.startswith(f"{_TILES}/")}
         files[f"{_TILES}.rs"] = (_TEMPLATES / "winograd.rs").read_text("utf-8")
     closed = closed_ways(graph, std)
+    if "images" in closed:
+        for path, name in _ROWS_OF_A.items():
+            files[path] = (_TEMPLATES / name).read_text("utf-8")
     ways = {*_WAYS, "steps", *(f"step {step}" for step in _STEPS)}
     return {path: with_ways(text, closed, ways) for path, text in files.items()}
 
@@ -150,10 +166,59 @@ def has_packed_products(files: Mapping[str, str]) -> bool:
     return _PLAIN.isdisjoint(files)
 
 
-def with_plain(files: Mapping[str, str], is_open: bool) -> dict[str, str]:
-    """Returns sources with or without the way of products that are not packed."""
-    closed = frozenset() if is_open else {PLAIN}
-    return {path: with_ways(text, closed, {PLAIN}) for path, text in files.items()}
+def without_unmade_variants(files: Mapping[str, str]) -> dict[str, str]:
+    """Returns sources in which enums have no variant that no kernel makes.
+
+    What only such variants named, as the type of a field, may be reached no more. If so, what it
+    named itself may not be made any more.
+
+    Args:
+        files: The runtime and the kernels, by path below the runtime's folder.
+    """
+    out = dict(files)
+    for path in _ENUMS:
+        others = [text for other, text in files.items() if other != path]
+        closed = {
+            name
+            for name in _variants(files.get(path, ""))
+            if not any(re.search(rf"\b{name}\b", text) for text in others)
+        }
+        if closed:
+            out[path] = with_ways(files[path], closed, closed)
+    return out
+
+
+def with_variants(files: Mapping[str, str]) -> dict[str, str]:
+    """Returns sources in which enums have the variants that are there, and no attributes of them.
+
+    Args:
+        files: As for `without_unmade_variants`.
+    """
+    kept = {
+        path: with_ways(files[path], set(), _variants(files[path]))
+        for path in _ENUMS
+        if path in files
+    }
+    return {**files, **kept}
+
+
+def _variants(text: str) -> set[str]:
+    """Returns the variants that a source has attributes for."""
+    return {name for name in NAMED.findall(text) if "::" in name}
+
+
+def with_products(files: Mapping[str, str], graph: ir.Graph, packed: bool) -> dict[str, str]:
+    """Returns sources with the ways of products that a model takes: `PLAIN` and `TRANSPOSED`.
+
+    Args:
+        files: Sources by path.
+        graph: The model.
+        packed: Whether all products are of packed matrices.
+    """
+    closed = {PLAIN} if packed else set()
+    if packed and not any(isinstance(node.op, ir.ConvTranspose) for node in graph.all_nodes()):
+        closed.add(TRANSPOSED)
+    return {path: with_ways(text, closed, {PLAIN, TRANSPOSED}) for path, text in files.items()}
 
 
 def with_helpers(files: Mapping[str, str], helped: bool) -> dict[str, str]:

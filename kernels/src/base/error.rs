@@ -14,6 +14,7 @@ pub type Result<T> = core::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// The argument's shape is not the one that the other arguments imply.
+    #[cfg(not(without = "Error::Shape"))]
     Shape {
         /// Name of the argument.
         argument: &'static str,
@@ -23,6 +24,7 @@ pub enum Error {
         expected: Shape,
     },
     /// Two arguments have shapes that cannot be combined.
+    #[cfg(not(without = "Error::Incompatible"))]
     Incompatible {
         /// Names of both arguments.
         arguments: (&'static str, &'static str),
@@ -32,6 +34,7 @@ pub enum Error {
         rule: &'static str,
     },
     /// The argument's rank is not allowed.
+    #[cfg(not(without = "Error::Rank"))]
     Rank {
         /// Name of the argument.
         argument: &'static str,
@@ -50,6 +53,7 @@ pub enum Error {
         expected: usize,
     },
     /// An axis lies outside `-rank..rank`.
+    #[cfg(not(without = "Error::Axis"))]
     Axis {
         /// Name of the argument.
         argument: &'static str,
@@ -59,6 +63,7 @@ pub enum Error {
         rank: usize,
     },
     /// An index lies outside `0..limit`.
+    #[cfg(not(without = "Error::Index"))]
     Index {
         /// Name of the argument.
         argument: &'static str,
@@ -75,6 +80,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// The element type is not one that the kernel computes with.
+    #[cfg(not(without = "Error::DType"))]
     DType {
         /// Name of the argument.
         argument: &'static str,
@@ -93,16 +99,19 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            #[cfg(not(without = "Error::Shape"))]
             Self::Shape {
                 argument,
                 found,
                 expected,
             } => write!(f, "{argument} has shape {found}, expected {expected}"),
+            #[cfg(not(without = "Error::Incompatible"))]
             Self::Incompatible {
                 arguments: (a, b),
                 shapes: (sa, sb),
                 rule,
             } => write!(f, "{a} of shape {sa} and {b} of shape {sb}: {rule}"),
+            #[cfg(not(without = "Error::Rank"))]
             Self::Rank {
                 argument,
                 found,
@@ -113,6 +122,7 @@ impl fmt::Display for Error {
                 found,
                 expected,
             } => write!(f, "{argument} has {found} elements, expected {expected}"),
+            #[cfg(not(without = "Error::Axis"))]
             Self::Axis {
                 argument,
                 axis,
@@ -121,12 +131,14 @@ impl fmt::Display for Error {
                 f,
                 "{argument}: axis {axis} is outside [-{rank}, {rank}) for rank {rank}"
             ),
+            #[cfg(not(without = "Error::Index"))]
             Self::Index {
                 argument,
                 index,
                 limit,
             } => write!(f, "{argument}: index {index} is outside [0, {limit})"),
             Self::Value { argument, expected } => write!(f, "{argument}: expected {expected}"),
+            #[cfg(not(without = "Error::DType"))]
             Self::DType {
                 argument,
                 found,

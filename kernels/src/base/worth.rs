@@ -27,18 +27,24 @@ pub(crate) enum Work {
     /// make. A sum costs something of its own, which shows where it has few terms.
     Product(usize, usize),
     /// Multiplications and additions of a convolution channel by channel.
+    #[cfg(not(without = "Work::Depthwise"))]
     Depthwise(usize),
     /// As many of its gradients, which keep fewer sums in registers.
+    #[cfg(not(without = "Work::DepthwiseGradient"))]
     DepthwiseGradient(usize),
     /// Elements of a matrix that is read for one row.
     Weights(usize),
     /// Windows, and the elements that each sees.
+    #[cfg(not(without = "Work::Windows"))]
     Windows(usize, usize),
     /// Elements to which a bias is added, or which are summed for one.
+    #[cfg(not(without = "Work::Moved"))]
     Moved(usize),
     /// Elements of a matrix that is packed.
+    #[cfg(not(without = "Work::Packed"))]
     Packed(usize),
     /// Scores that become weights.
+    #[cfg(not(without = "Work::Scores"))]
     Scores(usize),
     /// Elements, and what each takes in units of an addition from memory.
     Elements(usize, usize),
@@ -51,15 +57,21 @@ impl Work {
             Self::Product(flops, sums) => flops
                 .saturating_mul(10)
                 .saturating_add(sums.saturating_mul(500)),
+            #[cfg(not(without = "Work::Depthwise"))]
             Self::Depthwise(flops) => flops.saturating_mul(25),
+            #[cfg(not(without = "Work::DepthwiseGradient"))]
             Self::DepthwiseGradient(flops) => flops.saturating_mul(75),
             Self::Weights(count) => count.saturating_mul(122),
             // To begin and end a window takes as long as eight elements.
+            #[cfg(not(without = "Work::Windows"))]
             Self::Windows(count, each) => count
                 .saturating_mul(each.saturating_add(8))
                 .saturating_mul(76),
+            #[cfg(not(without = "Work::Moved"))]
             Self::Moved(count) => count.saturating_mul(76),
+            #[cfg(not(without = "Work::Packed"))]
             Self::Packed(count) => count.saturating_mul(305),
+            #[cfg(not(without = "Work::Scores"))]
             Self::Scores(count) => count.saturating_mul(610),
             Self::Elements(count, cost) => count.saturating_mul(cost).saturating_mul(ELEMENT),
         }

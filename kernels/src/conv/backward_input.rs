@@ -206,6 +206,7 @@ impl<'a> BackwardInput<'a> {
                 y,
                 x,
                 filter_width: conv.x.size,
+                #[cfg(not(without = "scaled"))]
                 scale: None,
                 leaves_out: false,
             }

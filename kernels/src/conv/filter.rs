@@ -148,7 +148,7 @@ impl<'a> PackedFilter<'a> {
             found,
             expected,
         })?;
-        let (taps, ld) = (conv.y.size * conv.x.size, conv.out_channels);
+        let ld = conv.out_channels;
         if let Some(tiles) = tiles {
             let taps = winograd::Taps {
                 conv,
@@ -164,11 +164,17 @@ impl<'a> PackedFilter<'a> {
                 let filter = &filter[group * conv.group_out()..];
                 let stack = match direction {
                     Direction::Forward => Stack::one(Matrix::rows(filter, ld)),
+                    #[cfg(not(without = "transposed"))]
                     Direction::Backward => Stack {
                         matrix: Matrix::columns(filter, ld),
-                        count: taps,
+                        count: conv.y.size * conv.x.size,
                         distance: conv.group_in() * ld,
                     },
+                    #[cfg(without = "transposed")]
+                    Direction::Backward => {
+                        let (argument, expected) = ("direction", "forward");
+                        return Err(Error::Value { argument, expected });
+                    }
                 };
                 let cut = cut_packing(level, sizes(direction, conv), parallel.threads());
                 pack::pack_blocks(level, &stack, size(direction, conv), cut, data, parallel);

@@ -280,6 +280,7 @@ impl<'a> Forward<'a> {
                 y: axis(&conv.y),
                 x: axis(&conv.x),
                 filter_width: conv.x.size,
+                #[cfg(not(without = "scaled"))]
                 scale: None,
                 leaves_out: false,
             }

@@ -112,7 +112,7 @@ impl Body for Multiply<'_, '_, '_> {
                     store,
                     memory: &mut [],
                 };
-                let few = walk.block.rows < most && source.scale.is_none();
+                let few = walk.block.rows < most && !source.is_scaled();
                 if !matches!(b, B::Packed { .. }) || few && source.matrix(0, 0).is_some() {
                     return s.apart(walk);
                 }
@@ -242,22 +242,22 @@ fn rows_columns<S: Simd>(
     let mut positions = source.positions(block.row, block.row + block.rows);
     let mut strip = [Position::default(); MAX_ROWS];
     let near = matches!(b.b, B::Packed { near: true, .. });
-    let scaled = source.scale.is_some();
+    let scaled = source.is_scaled();
     #[cfg(not(without = "steps"))]
     let narrow = narrow::step::<S>(source, pieces).filter(|_| !scaled && !source.leaves_out);
     let mut number = 0;
     if memory.is_some() && (!near || !scaled && first_cache_is_wide()) {
-        number = match (source.scale, &mut memory) {
-            #[cfg(not(without = "scaled"))]
-            (Some(scale), Some(memory)) => s.apart(apart::Scaled {
-                of: apart::Task::new(source, b, pieces, block, store),
-                scale,
-                memory,
-            }),
-            _ => s.apart(apart::InPlace(apart::Task::new(
-                source, b, pieces, block, store,
-            ))),
-        };
+        let of = apart::Task::new(source, b, pieces, block, store);
+        #[cfg(not(without = "scaled"))]
+        if let (Some(scale), Some(memory)) = (source.scale, &mut memory) {
+            number = s.apart(apart::Scaled { of, scale, memory });
+        } else {
+            number = s.apart(apart::InPlace(of));
+        }
+        #[cfg(without = "scaled")]
+        {
+            number = s.apart(apart::InPlace(of));
+        }
         positions = source.positions(block.row + number * most, block.row + block.rows);
     }
     loop {

@@ -21,9 +21,13 @@ const FEW: usize = 4;
 /// are long enough: what a product of any size checks and chooses takes longer than a small one.
 #[inline]
 pub fn run_few(gemm: &Gemm<'_>, c: &mut [f32]) -> bool {
-    let (1, Right::Plain(b), None) = (gemm.m, &gemm.b, gemm.scale) else {
+    let (1, Right::Plain(b)) = (gemm.m, &gemm.b) else {
         return false;
     };
+    #[cfg(not(without = "scaled"))]
+    if gemm.scale.is_some() {
+        return false;
+    }
     let (k, n) = (gemm.k, gemm.n);
     let few = k > 0 && n > 0 && n <= CHUNK;
     let whole = !gemm.a.transposed && !b.transposed && b.ld >= n && gemm.a.data.len() >= k;

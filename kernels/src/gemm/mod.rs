@@ -33,6 +33,7 @@ pub use activation::Activation;
 use block::{A, B, DIRECT_ROWS, Multiply, turns};
 pub(crate) use cut::{cut, cut_packing};
 pub use pack::{Matrix, Packed, PackedSize};
+#[cfg(not(without = "scaled"))]
 pub use source::Scale;
 use source::Source;
 use tile::Store;
@@ -69,6 +70,7 @@ pub struct Gemm<'a> {
     pub bias: Option<&'a [f32]>,
     /// What becomes of A first, by its columns; only with a packed B, and where A is not
     /// transposed.
+    #[cfg(not(without = "scaled"))]
     pub scale: Option<Scale<'a>>,
     /// Applied last.
     pub activation: Activation,
@@ -91,6 +93,7 @@ impl<'a> Gemm<'a> {
             a,
             b: Right::Plain(b),
             bias: None,
+            #[cfg(not(without = "scaled"))]
             scale: None,
             activation: Activation::None,
             accumulate: false,
@@ -109,6 +112,7 @@ impl<'a> Gemm<'a> {
             a,
             b: Right::Packed(b),
             bias: None,
+            #[cfg(not(without = "scaled"))]
             scale: None,
             activation: Activation::None,
             accumulate: false,
@@ -145,6 +149,20 @@ impl<'a> Gemm<'a> {
             rows,
             columns.div_ceil(panel).saturating_mul(panel).min(self.n),
         )
+    }
+
+    /// Whether A is taken as it lies in memory, row by row.
+    #[inline(always)]
+    const fn is_plain(&self) -> bool {
+        #[cfg(not(without = "scaled"))]
+        if self.scale.is_some() {
+            return false;
+        }
+        #[cfg(not(without = "transposed"))]
+        if self.a.transposed {
+            return false;
+        }
+        true
     }
 
     /// What there is to do.
@@ -186,25 +204,29 @@ impl<'a> Gemm<'a> {
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<()> {
-        #[cfg(without = "scaled")]
-        if self.scale.is_some() {
-            let (argument, expected) = ("scale", "none");
-            return Err(Error::Value { argument, expected });
-        }
-        #[cfg(without = "plain")]
-        if self.a.transposed {
-            let (argument, expected) = ("a", "rows in memory");
-            return Err(Error::Value { argument, expected });
-        }
         #[cfg(not(without = "plain"))]
         if gemv::run_few(self, c) {
             return Ok(());
         }
+        self.check(c, ldc)?;
         #[cfg(without = "plain")]
-        self.check(c, ldc, scratch.len())?;
+        #[cfg(not(without = "transposed"))]
+        if self.a.transposed {
+            let (argument, expected) = ("a", "rows in memory");
+            return Err(Error::Value { argument, expected });
+        }
+        #[cfg(without = "plain")]
+        let _ = scratch;
         #[cfg(not(without = "plain"))]
         let scratch = {
-            let needed = self.check(c, ldc, scratch.len())?;
+            let needed = self.scratch_len()?;
+            if scratch.len() < needed {
+                return Err(Error::Length {
+                    argument: "scratch",
+                    found: scratch.len(),
+                    expected: needed,
+                });
+            }
             let line = scratch.as_ptr().align_offset(LINE);
             let line = line.min(scratch.len() - needed);
             &mut scratch[line..][..needed]
@@ -212,8 +234,7 @@ impl<'a> Gemm<'a> {
         if self.m == 0 || self.n == 0 {
             return Ok(());
         }
-        if let (1, false, Right::Packed(b), None) = (self.m, self.a.transposed, &self.b, self.scale)
-        {
+        if let (1, true, Right::Packed(b)) = (self.m, self.is_plain(), &self.b) {
             let thin = Thin {
                 bias: self.bias,
                 activation: self.activation,
@@ -223,24 +244,21 @@ impl<'a> Gemm<'a> {
             return thin.run(&self.a.data[..self.k], b, &mut c[..self.n], parallel);
         }
         let parallel = self.work().threads(parallel);
-        let whole = |from: usize, k: usize| match self.a.transposed {
+        let whole = |from: usize, k: usize| {
             #[cfg(not(without = "plain"))]
-            true => A::Columns {
-                data: self.a.skip_columns(from),
-                ld: self.a.ld,
-                k,
-                far: block::are_far(self.a.ld, self.k),
-            },
-            _ => A::Rows(Source {
-                scale: self.scale.as_ref(),
-                ..Source::plain(
-                    self.a.data,
-                    self.m,
-                    if self.k == 0 { 0 } else { self.a.ld },
-                    from,
+            if self.a.transposed {
+                return A::Columns {
+                    data: self.a.skip_columns(from),
+                    ld: self.a.ld,
                     k,
-                )
-            }),
+                    far: block::are_far(self.a.ld, self.k),
+                };
+            }
+            let ld = if self.k == 0 { 0 } else { self.a.ld };
+            let rows = Source::plain(self.a.data, self.m, ld, from, k);
+            #[cfg(not(without = "scaled"))]
+            let rows = rows.scaled_by(self.scale.as_ref());
+            A::Rows(rows)
         };
         let sizes = (self.m, self.n, self.k);
         match &self.b {
@@ -360,7 +378,7 @@ impl<'a> Gemm<'a> {
         });
     }
 
-    fn check(&self, c: &[f32], ldc: usize, scratch: usize) -> Result<usize> {
+    fn check(&self, c: &[f32], ldc: usize) -> Result<()> {
         pack::check_level(self.level)?;
         self.a.check("a", self.m, self.k)?;
         match &self.b {
@@ -386,6 +404,7 @@ impl<'a> Gemm<'a> {
         }
         #[cfg(not(without = "scaled"))]
         if let Some(scale) = &self.scale {
+            #[cfg(not(without = "plain"))]
             if self.a.transposed || !matches!(self.b, Right::Packed(_)) {
                 return Err(Error::Value {
                     argument: "scale",
@@ -395,16 +414,7 @@ impl<'a> Gemm<'a> {
             check_count("scale", scale.scale.len(), self.k)?;
             check_count("shift", scale.shift.map_or(self.k, <[f32]>::len), self.k)?;
         }
-        check_rows("c", c.len(), ldc, self.m, self.n)?;
-        let needed = self.scratch_len()?;
-        if scratch < needed {
-            return Err(Error::Length {
-                argument: "scratch",
-                found: scratch,
-                expected: needed,
-            });
-        }
-        Ok(needed)
+        check_rows("c", c.len(), ldc, self.m, self.n)
     }
 }
 

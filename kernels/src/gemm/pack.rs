@@ -85,6 +85,7 @@ pub struct Matrix<'a> {
     /// Elements from one line to the next.
     pub ld: usize,
     /// Whether the lines are columns.
+    #[cfg(not(without = "transposed"))]
     pub transposed: bool,
 }
 
@@ -95,10 +96,12 @@ impl<'a> Matrix<'a> {
         Self {
             data,
             ld,
+            #[cfg(not(without = "transposed"))]
             transposed: false,
         }
     }
 
+    #[cfg(not(without = "transposed"))]
     /// The transpose of a dense matrix of `ld` columns.
     #[must_use]
     pub const fn columns(data: &'a [f32], ld: usize) -> Self {
@@ -111,23 +114,24 @@ impl<'a> Matrix<'a> {
 
     /// Fails unless a matrix of `rows` x `columns` fits.
     pub(crate) fn check(&self, argument: &'static str, rows: usize, columns: usize) -> Result<()> {
-        let (lines, length) = if self.transposed {
+        #[cfg(not(without = "transposed"))]
+        let (rows, columns) = if self.transposed {
             (columns, rows)
         } else {
             (rows, columns)
         };
-        if lines == 0 || length == 0 {
+        if rows == 0 || columns == 0 {
             return Ok(());
         }
-        if self.ld < length && lines > 1 {
+        if self.ld < columns && rows > 1 {
             return Err(Error::Value {
                 argument,
                 expected: "lines that do not overlap",
             });
         }
-        let expected = (lines - 1)
+        let expected = (rows - 1)
             .checked_mul(self.ld)
-            .and_then(|len| len.checked_add(length))
+            .and_then(|len| len.checked_add(columns))
             .ok_or(Error::Overflow { argument })?;
         if self.data.len() < expected {
             return Err(Error::Length {
@@ -141,12 +145,13 @@ impl<'a> Matrix<'a> {
 
     /// The elements of the same matrix without its first columns.
     pub(crate) fn skip_columns(&self, columns: usize) -> &'a [f32] {
-        let skip = if self.transposed {
+        #[cfg(not(without = "transposed"))]
+        let columns = if self.transposed {
             columns * self.ld
         } else {
             columns
         };
-        self.data.get(skip..).unwrap_or(&[])
+        self.data.get(columns..).unwrap_or(&[])
     }
 
     /// The same matrix without its first columns.
@@ -157,6 +162,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    #[cfg(not(without = "plain"))]
     /// The same matrix without its first rows.
     pub(crate) fn skip_rows(&self, rows: usize) -> Self {
         let skip = if self.transposed {
@@ -260,9 +266,9 @@ fn pack_panels(
     out: &mut [f32],
 ) {
     let rows = k / b.count;
-    #[cfg(without = "plain")]
+    #[cfg(without = "transposed")]
     let _ = level;
-    #[cfg(not(without = "plain"))]
+    #[cfg(not(without = "transposed"))]
     if b.matrix.transposed {
         for (panel, out) in out.chunks_exact_mut(k * width).enumerate() {
             for (i, out) in out.chunks_exact_mut(rows * width).enumerate() {
@@ -345,11 +351,6 @@ impl<'a> Packed<'a> {
         out: &'a mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<Self> {
-        #[cfg(without = "plain")]
-        if b.transposed {
-            let (argument, expected) = ("b", "rows in memory");
-            return Err(Error::Value { argument, expected });
-        }
         b.check("b", k, n)?;
         let len = packed_len(level, k, n)?;
         let found = out.len();

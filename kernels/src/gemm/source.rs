@@ -117,6 +117,7 @@ pub struct Source<'a> {
     /// Taps of a line of the filter, including those that this walk leaves out.
     pub filter_width: usize,
     /// What becomes of the elements of a pixel; only where no tap lies outside the image.
+    #[cfg(not(without = "scaled"))]
     pub scale: Option<&'a Scale<'a>>,
     /// Whether taps may be left out where they lie outside the image: all of B is finite.
     pub leaves_out: bool,
@@ -156,9 +157,31 @@ impl<'a> Source<'a> {
             y: Axis::plain(1),
             x: Axis::plain(rows),
             filter_width: 1,
+            #[cfg(not(without = "scaled"))]
             scale: None,
             leaves_out: false,
         }
+    }
+
+    #[cfg(not(without = "scaled"))]
+    /// The same rows, scaled.
+    pub fn scaled_by(mut self, scale: Option<&'a Scale<'a>>) -> Self {
+        self.scale = scale;
+        self
+    }
+
+    #[cfg(not(without = "scaled"))]
+    /// Whether elements are scaled.
+    #[inline(always)]
+    pub const fn is_scaled(&self) -> bool {
+        self.scale.is_some()
+    }
+
+    #[cfg(without = "scaled")]
+    /// Whether elements are scaled.
+    #[inline(always)]
+    pub const fn is_scaled(&self) -> bool {
+        false
     }
 
     /// From element `from` on what output row `row` and those behind it see before it is scaled,

@@ -26,6 +26,7 @@ from converters.tf.tests.crates.crates import (
     compile_and_test,
     emitted,
     must,
+    recorded,
     runtime_flags,
     rustfmt,
     write,
@@ -44,6 +45,7 @@ from converters.tf.tests.crates.graphs import (
     paired,
     products,
     scaled,
+    transposed,
     whole,
     wide,
 )
@@ -158,11 +160,25 @@ def test_without_std_and_with_its_own_runtime(make: Callable[[], ir.Graph], tmp_
     assert _OK in _run(graph, options, tmp_path, flags)
 
 
-@pytest.mark.parametrize("make", [digits, chained, paired, scaled, lines])
+@pytest.mark.parametrize("make", [digits, chained, paired, scaled, lines, transposed])
 def test_with_its_own_runtime_and_few_ways(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
     graph = make()
     flags = ["-Copt-level=0", "-Cdebug-assertions=off"]
     assert _OK in _run(graph, Options(graph.name, "graphs.py"), tmp_path, flags)
+
+
+def test_rows_of_matrices_of_many_sizes(tmp_path: Path) -> None:
+    """A crate without convolutions walks over rows by files of its own."""
+    s = Sketch("rows")
+    for k, n in [(1, 40), (16, 17), (511, 9), (512, 33), (513, 10), (1025, 7), (1300, 24)]:
+        x = s.input(f"x{k}", (ir.Batch(), k))
+        s.op(ir.Dense(ir.RELU), [x, s.weight(k, n), s.weight(n)], (ir.Batch(), n))
+    graph = s.graph()
+    # Strips of all heights, at every level.
+    features = recorded(graph, 43)
+    write(emit_crate(graph, Options("rows", "graphs.py"), features, rustfmt()), tmp_path)
+    assert "Axis" not in (tmp_path / "src/runtime/kernels/gemm/source.rs").read_text("utf-8")
+    assert _OK in compile_and_test(tmp_path, "rows", ["-Cdebug-assertions=off"])
 
 
 @pytest.mark.parametrize("profile", Profile)

@@ -10,8 +10,17 @@ import pytest
 
 from converters.tf import ir
 from converters.tf.emit import unreached
+from converters.tf.emit.modules import code_of
 from converters.tf.emit.options import Options, Profile
-from converters.tf.emit.unreached import HELPERS, PLAIN, closed_ways, without_unreached
+from converters.tf.emit.unreached import (
+    HELPERS,
+    PLAIN,
+    TRANSPOSED,
+    closed_ways,
+    with_variants,
+    without_unmade_variants,
+    without_unreached,
+)
 from converters.tf.emit.vendor import read_sources, strip
 from converters.tf.emit.ways import NAMED
 from converters.tf.ir.expressions import unknown
@@ -36,9 +45,9 @@ def _conv(
     return s.graph()
 
 
-def _softmax(width: int) -> ir.Graph:
+def _softmax(width: int, log: bool = False) -> ir.Graph:
     s = graphs.Sketch("softmax")
-    s.op(ir.Softmax(), [s.input("x", (B, width))], (B, width))
+    s.op(ir.Softmax(log), [s.input("x", (B, width))], (B, width))
     return s.graph()
 
 
@@ -57,7 +66,9 @@ def _ways(text: str) -> set[str]:
 
 
 TILES = "conv/winograd.rs"
-EVERY = {TILES, "passes", "groups", "scaled", "images", "short rows", "long rows"}
+EVERY = {
+    TILES, "passes", "groups", "scaled", "images", "short rows", "long rows", "logarithms"
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -65,6 +76,7 @@ EVERY = {TILES, "passes", "groups", "scaled", "images", "short rows", "long rows
     [
         (_softmax(10), {"short rows"}),
         (_softmax(16), {"short rows"}),
+        (_softmax(16, log=True), {"short rows", "logarithms"}),
         (_softmax(17), {"long rows"}),
         (_softmax(63), {"long rows"}),
         (_softmax(64), {"long rows", "passes"}),
@@ -114,8 +126,9 @@ def test_without_std_no_filter_is_transformed() -> None:
 
 def test_the_ways_are_those_of_the_kernels_and_the_runtime() -> None:
     named = {name for text in (*KERNELS.values(), *RUNTIME.values()) for name in _ways(text)}
+    named = {name for name in named if "::" not in name}
     steps = {"steps", *(f"step {step}" for step in unreached._STEPS)}
-    assert named == {*unreached._WAYS, *steps, PLAIN, HELPERS}
+    assert named == {*unreached._WAYS, *steps, PLAIN, TRANSPOSED, HELPERS}
 
 
 def test_the_bounds_are_those_of_the_kernels() -> None:
@@ -156,6 +169,55 @@ def test_a_crate_has_no_attribute_that_is_decided(profile: Profile) -> None:
         if path.endswith(".rs"):
             text = content.decode()
             assert not re.search(r"cfg\((?:not\()?(?:true|false|without)", text), path
+
+
+@pytest.mark.parametrize(
+    ("make", "is_transposed"),
+    [(graphs.digits, False), (graphs.transposed, True), (graphs.products, True)],
+)
+def test_matrices_are_transposed_where_a_filter_is(
+    make: Callable[[], ir.Graph], is_transposed: bool
+) -> None:
+    files = emitted(make(), Options("model", "graphs.py"))
+    text = files["src/runtime/kernels/gemm/pack.rs"].decode()
+    assert ("transposed" in code_of(text)) == is_transposed
+
+
+@pytest.mark.parametrize("make", [graphs.mlp, graphs.digits, graphs.transposed, graphs.products])
+@pytest.mark.parametrize("profile", list(Profile))
+def test_only_a_convolution_has_the_axes_of_an_image(
+    make: Callable[[], ir.Graph], profile: Profile
+) -> None:
+    graph = make()
+    files = emitted(graph, Options("model", "graphs.py", profile=profile))
+    text = files["src/runtime/kernels/gemm/source.rs"].decode()
+    images = any(isinstance(n.op, ir.Conv | ir.ConvTranspose) for n in graph.all_nodes())
+    assert ("struct Axis" in text) == images
+
+
+def test_a_variant_stays_if_another_file_makes_it() -> None:
+    for path in unreached._ENUMS:
+        name = Path(path).stem
+        assert len(_ways(KERNELS[f"base/{name}.rs"])) >= 6
+    path = "kernels/base/worth.rs"
+    files = {path: KERNELS["base/worth.rs"], "other.rs": "let work = Work::Depthwise(8);"}
+    left = with_variants(without_unmade_variants(files))
+    assert left["other.rs"] == files["other.rs"]
+    assert "    Depthwise(usize)," in left[path]
+    assert "            Self::Depthwise(flops) =>" in left[path]
+    assert "DepthwiseGradient" not in left[path]
+    assert "without" not in left[path]
+
+
+def test_a_crate_has_the_errors_that_its_kernels_make() -> None:
+    def variants(graph: ir.Graph) -> set[str]:
+        files = emitted(graph, Options("model", "graphs.py"))
+        text = files["src/runtime/kernels/base/error.rs"].decode()
+        assert ("src/runtime/kernels/base/dtype.rs" in files) == ("DType {" in text)
+        return set(re.findall(r"^    (\w+) \{$", text, re.MULTILINE))
+
+    assert variants(graphs.mlp()) == {"Length", "Value", "Overflow"}
+    assert variants(graphs.products()) > {"Length", "Value", "Overflow"}
 
 
 def test_a_crate_without_tiles_has_no_file_of_them() -> None:

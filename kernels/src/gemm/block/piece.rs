@@ -1,7 +1,7 @@
 //! Places in the walk over the rows of B.
 
 use super::ROWS_OF_B;
-use crate::gemm::source::{MAX_RUN, Source};
+use crate::gemm::source::{MAX_RUN, Position, Source};
 
 /// A place in the walk over the rows of B: tap line, tap, first element.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -51,6 +51,43 @@ impl Piece {
             self.y += 1;
         }
         self
+    }
+
+    /// As [`Piece::run`], or the elements of a line of taps if runs are merged to lines.
+    #[inline(always)]
+    pub fn run_to(self, to: Self, merged: bool, source: &Source<'_>) -> usize {
+        if merged {
+            source.depth * source.x.taps.count
+        } else {
+            self.run(to, source.depth)
+        }
+    }
+
+    /// Whether runs are merged to lines of taps, for all of these positions.
+    #[inline(always)]
+    pub fn merges(self, to: Self, source: &Source<'_>, positions: &[Position]) -> bool {
+        self.whole_lines(to) && source.lines_are_runs(positions)
+    }
+
+    /// Whether a walk to `to` is not over yet.
+    #[inline(always)]
+    pub fn is_before(self, to: Self, source: &Source<'_>) -> bool {
+        self != to && self.y < source.y.taps.count
+    }
+
+    /// What a position sees from here on.
+    #[inline(always)]
+    pub fn seen<'a>(self, source: &Source<'a>, position: &Position, run: usize) -> &'a [f32] {
+        source.run(position, self.offsets(source), self.element, run)
+    }
+
+    /// The row of B for this place.
+    #[inline(always)]
+    pub fn row_of_b(self, source: &Source<'_>) -> usize {
+        let (y, x) = (&source.y.taps, &source.x.taps);
+        let line = y.line + self.y * y.line_step;
+        let tap = line * source.filter_width + x.line + self.x * x.line_step;
+        tap * source.depth + self.element
     }
 
     /// The vertical and horizontal offset of the tap.

@@ -110,24 +110,19 @@ pub(super) fn strip_columns<S: Simd>(
         number,
         next,
     } = turn;
-    let merged = from.whole_lines(to) && source.lines_are_runs(strip);
+    let merged = from.merges(to, source, strip);
     let (mut piece, mut k) = (from, 0);
-    while piece != to && piece.y < source.y.taps.count {
-        let run = if merged {
-            source.depth * source.x.taps.count
-        } else {
-            piece.run(to, source.depth)
-        };
+    while piece.is_before(to, source) {
+        let run = piece.run_to(to, merged, source);
         for (position, row) in strip.iter().zip(&mut *memory) {
-            let from = source.run(position, piece.offsets(source), piece.element, run);
-            match source.scale {
-                #[cfg(not(without = "scaled"))]
-                Some(scale) => {
-                    let scale = scale.columns_on(piece.element);
-                    tile::copy_scaled(s, from, &scale, &mut row[k..]);
-                }
-                _ => tile::copy(s, from, &mut row[k..]),
+            let from = piece.seen(source, position, run);
+            #[cfg(not(without = "scaled"))]
+            if let Some(scale) = source.scale {
+                let scale = scale.columns_on(piece.element);
+                tile::copy_scaled(s, from, &scale, &mut row[k..]);
+                continue;
             }
+            tile::copy(s, from, &mut row[k..]);
         }
         k += run;
         piece = piece.after(run, merged, source);
@@ -140,7 +135,7 @@ pub(super) fn strip_columns<S: Simd>(
     let one = from.run(to, source.depth) == k;
     for panel in b.panels.clone() {
         let ahead = match next.get(panel - b.panels.start).filter(|_| one) {
-            Some(position) => source.run(position, from.offsets(source), from.element, k),
+            Some(position) => from.seen(source, position, k),
             None => b.ahead(panel, number, k),
         };
         let b = Panel::new(b.b, b.n, b.level, panel);
@@ -235,27 +230,19 @@ pub(super) fn rows_tile<S: Simd, const MR: usize, const NV: usize, const PARTIAL
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) {
-    let (taps_y, taps_x) = (&source.y.taps, &source.x.taps);
     // Rows that the strip lacks repeat its last one; they are not stored.
     let mut at = [strip[strip.len() - 1]; MR];
     at[..strip.len()].copy_from_slice(strip);
-    let merged = from.whole_lines(to) && source.lines_are_runs(&at);
+    let merged = from.merges(to, source, &at);
     let mut sums = [[s.zero(); NV]; MR];
     let mut piece = from;
-    while piece != to && piece.y < taps_y.count {
-        let run = if merged {
-            source.depth * taps_x.count
-        } else {
-            piece.run(to, source.depth)
-        };
-        let offsets = piece.offsets(source);
+    while piece.is_before(to, source) {
+        let run = piece.run_to(to, merged, source);
         let mut a: [&[f32]; MR] = [&[]; MR];
         for i in 0..MR {
-            a[i] = source.run(&at[i], offsets, piece.element, run);
+            a[i] = piece.seen(source, &at[i], run);
         }
-        let line = taps_y.line + piece.y * taps_y.line_step;
-        let tap = line * source.filter_width + taps_x.line + piece.x * taps_x.line_step;
-        let b_row = b.row_on(tap * source.depth + piece.element);
+        let b_row = b.row_on(piece.row_of_b(source));
         sums = tile::rows::<S, MR, NV, PARTIAL>(s, sums, a, b_row, b.ld, b.columns);
         piece = piece.after(run, merged, source);
     }

@@ -41,13 +41,14 @@ impl<const LOG: bool> Body for Rows<'_, LOG> {
         let mut rows = Pairs::new(x, out, width);
         while let Some((x, out)) = rows.pair() {
             let largest = finite(rows::largest(s, x));
+            #[cfg(not(without = "logarithms"))]
             if LOG {
                 let log = logarithm(rows::weights_sum(s, x, largest));
                 passes::write(s, Distances, (x, out), [largest, log], 0..width);
-            } else {
-                let sum = rows::weights(s, x, largest, out);
-                rows::scale(s, out, reciprocal(sum));
+                continue;
             }
+            let sum = rows::weights(s, x, largest, out);
+            rows::scale(s, out, reciprocal(sum));
         }
     }
 }
@@ -55,11 +56,11 @@ impl<const LOG: bool> Body for Rows<'_, LOG> {
 impl<const LOG: bool> Rows<'_, LOG> {
     #[inline(always)]
     fn many<S: Simd>(s: S, x: &[f32], out: &mut [f32], width: usize, far: Option<&Fence<S>>) {
+        #[cfg(not(without = "logarithms"))]
         if LOG {
-            passes::run(s, Distances, (x, out), width, far);
-        } else {
-            passes::run(s, Weights, (x, out), width, far);
+            return passes::run(s, Distances, (x, out), width, far);
         }
+        passes::run(s, Weights, (x, out), width, far);
     }
 }
 

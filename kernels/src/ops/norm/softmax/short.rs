@@ -60,15 +60,17 @@ fn row<S: Simd, const LOG: bool, const N: usize, const LANES: usize>(
     let weights = exp_of_negative(s, distances);
     let sum = weights.into_iter().fold(s.zero(), |sum, w| s.add(sum, w));
     let sum = fold::<S, LANES>(s, sum, |a, b| a + b);
-    let log = if LOG { logarithm(sum) } else { 0.0 };
-    let factor = reciprocal(sum);
+    #[cfg(not(without = "logarithms"))]
+    if LOG {
+        let log = s.splat(logarithm(sum));
+        for (v, out) in out.chunks_mut(S::LANES).take(N).enumerate() {
+            s.store_forwarded(out, s.sub(distances[v], log));
+        }
+        return;
+    }
+    let factor = s.splat(reciprocal(sum));
     for (v, out) in out.chunks_mut(S::LANES).take(N).enumerate() {
-        let value = if LOG {
-            s.sub(distances[v], s.splat(log))
-        } else {
-            s.mul(weights[v], s.splat(factor))
-        };
-        s.store_forwarded(out, value);
+        s.store_forwarded(out, s.mul(weights[v], factor));
     }
 }
 
