@@ -636,6 +636,14 @@ def test_operators_that_onnx_says_in_others(tmp_path: Path) -> None:
     _check(tmp_path, ["N", 5, 24], body, 23)
 
 
+@pytest.mark.parametrize("softcap", [-1.0, 0.0, 0.5])
+def test_scores_are_capped_by_a_positive_number(softcap: float, tmp_path: Path) -> None:
+    def body(net: Network, x: str) -> str:
+        return net("Attention", x, x, x, q_num_heads=2, kv_num_heads=2, softcap=softcap)
+
+    _check(tmp_path, ["N", 5, 24], body, 23)
+
+
 def test_the_statistics_of_a_layer_norm(tmp_path: Path) -> None:
     def body(net: Network, x: str) -> list[str]:
         scale, shift = net.weight("s", 9, 7), net.weight("t", 9, 7)

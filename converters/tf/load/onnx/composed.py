@@ -65,6 +65,10 @@ def _inlined(model: Any, onnx: Any) -> Any:
         op = _name(node)
         if op not in COMPOSED:
             continue
+        for attribute in list(node.attribute):
+            # onnx's words say a negative one; for its reference and onnxruntime there is none then.
+            if op == "Attention" and attribute.name == "softcap" and attribute.f < 0:
+                node.attribute.remove(attribute)
         try:
             function = _function(node, types, versions.get(_plain(node.domain), 1), onnx)
         except Exception as err:  # Some forms are more than onnx itself can say in others.
