@@ -304,12 +304,14 @@ def _runtime(
     runtime = with_helpers(read_sources(_REPOSITORY / "converters/runtime/src"), helped)
     files = vendor(_chosen(runtime, std), _chosen(kernels, std), uses)
     public = {name for names in values["public"].values() for name in names}
-    files = shaken(files, users, public)
     files = with_products(files, graph, packed=std and has_packed_products(files))
     # What is left out may have been all that named something else.
-    while (fewer := without_unmade_variants(files)) != files:
+    fewer = without_unmade_variants(files)
+    while True:
         files = shaken(fewer, users, public)
-    return with_variants(files)
+        fewer = without_unmade_variants(files)
+        if fewer == files:
+            return with_variants(files)
 
 
 def _chosen(files: Mapping[str, str], std: bool) -> dict[str, str]:

@@ -8,6 +8,7 @@ that is not told, as for the type that a method is called on, each that may be m
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +36,7 @@ def shaken(
         users: Sources of the code that uses them.
         public: Types that the users of the crate see: their public functions stay.
     """
-    parsed = {path: list(items_of(text)) for path, text in files.items()}
+    parsed = {path: _items(path, text) for path, text in files.items()}
     scopes = Scopes(parsed, [_user(text) for text in users])
     needs = _Needs(scopes, frozenset(public))
     spaces = {id(space.items): space for space in scopes.modules.values()}
@@ -46,6 +47,16 @@ def shaken(
         if any(item.kind not in ("", "use") and item in needs.kept for item in items)
     }
     return _without_empty(texts, holding)
+
+
+@functools.lru_cache(maxsize=2048)
+def _items(path: str, text: str) -> list[Item]:
+    """Returns the items of a file, which nobody changes: most files are read for several crates.
+
+    Files with the same text have items of their own, hence the path.
+    """
+    del path
+    return list(items_of(text))
 
 
 def _user(text: str) -> list[Item]:
