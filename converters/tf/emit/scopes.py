@@ -149,12 +149,15 @@ class Scopes:
         own = space.own.get(name, [])
         # A module may have the name of a function.
         found = [item for item in own if not rest or item.kind not in ("fn", "const", "static")]
-        if found or name in space.imports:
-            self.note(space, name)
-        for target in space.imports.get(name, ()):
+        targets, after = space.imports.get(name, ()), rest
+        for target in targets:
             if target is not None and target != (*space.at, name):
                 items, rest = self.find((*target, *rest))
                 found += items
+        # By itself, a name is no module's: code that has it may have a variable of that name.
+        imported = any(after or target not in self.modules for target in targets)
+        if found or imported:
+            self.note(space, name)
         if found or name in space.imports:
             return found, rest
         calls = [] if name in FOREIGN else self._makers(space).get(name, [])

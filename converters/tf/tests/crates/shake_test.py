@@ -191,6 +191,21 @@ def test_an_import_serves_by_its_name_or_by_a_method() -> None:
     assert "use crate::runtime::math;" not in ops
 
 
+def test_the_import_of_a_module_does_not_serve_a_variable_of_its_name() -> None:
+    files = {
+        "mod.rs": "pub mod norm;\npub mod rows;\n",
+        "rows.rs": "pub fn sum() {}\n",
+        "norm.rs": (
+            "use crate::runtime::rows;\n\npub fn whole() {\n    rows::sum();\n}\n\n"
+            "pub fn grouped() {\n    let rows = || 1;\n    rows();\n}\n"
+        ),
+    }
+    user = "use crate::runtime::norm;\n\nfn f() {\n    norm::%s();\n}\n"
+    assert shaken(files, [user % "grouped"]).keys() == {"mod.rs", "norm.rs"}
+    assert "use" not in shaken(files, [user % "grouped"])["norm.rs"]
+    assert "use crate::runtime::rows;" in shaken(files, [user % "whole"])["norm.rs"]
+
+
 def test_a_row_of_a_table_stays_by_itself() -> None:
     files = left("fn f() {\n    crate::runtime::ops::Tanh;\n}\n")
     assert "Tanh tanh" in files["ops.rs"]
