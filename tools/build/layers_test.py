@@ -255,7 +255,6 @@ CIRCLES: Mapping[str, str] = {
     "kernels/src/frame/rows.rs": _FAMILY,
     "kernels/src/gemm/block.rs": _FAMILY,
     "kernels/src/gemm/block/apart.rs": "columns that are computed apart, and their columns",
-    "kernels/src/gemm/source.rs": "a tile reads its source, which hands out tiles",
     "kernels/src/math/single.rs": "a function and its table",
     "kernels/src/ops/sequence/recurrent.rs": _FAMILY,
 }

@@ -10,8 +10,8 @@ mod strip;
 pub(crate) mod tiling;
 pub(super) mod turns;
 
-use super::source::{MAX_RUN, Position, Source};
-use super::tile::{self, Store, Strip};
+use super::source::{Position, Source};
+use super::tile::{self, MAX_RUN, Store, Strip};
 use crate::base::level::{Level, first_cache_is_wide};
 use crate::simd::blocks::Block;
 use crate::simd::{Body, Simd};

@@ -15,6 +15,7 @@ pub(crate) mod block;
 mod cut;
 mod gemv;
 pub mod pack;
+pub(crate) mod scale;
 pub(crate) mod source;
 #[cfg(test)]
 mod tests;
@@ -34,12 +35,12 @@ use block::{A, B, DIRECT_ROWS, Multiply, turns};
 pub(crate) use cut::{cut, cut_packing};
 pub use pack::{Matrix, Packed, PackedSize};
 #[cfg(not(without = "scaled"))]
-pub use source::Scale;
+pub use scale::Scale;
 use source::Source;
 use tile::Store;
 
 /// Rows of B that are packed at a time.
-const PACKED_ROWS: usize = source::MAX_RUN;
+const PACKED_ROWS: usize = tile::MAX_RUN;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 

@@ -4,14 +4,12 @@
 
 use core::ops::Range;
 
-use super::tile;
+use super::scale::Scale;
+use super::tile::{self, MAX_RUN};
 use crate::simd::Simd;
 
 /// As many zeros as the longest run that a tile takes in a step: what lies outside an image.
 pub static ZEROS: [f32; MAX_RUN] = [0.0; MAX_RUN];
-
-/// Longest run of consecutive elements of a row of A.
-pub const MAX_RUN: usize = 512;
 
 /// Taps of a filter along one axis: tap `i` reads `offset + i * offset_step` pixels away from the
 /// position and uses filter line `line + i * line_step`.
@@ -70,31 +68,6 @@ impl Axis {
             step: 1,
             stride: 1,
             taps: Taps::ONE,
-        }
-    }
-}
-
-/// What becomes of an element of A before it is multiplied: `x * scale + shift`, kept within
-/// bounds.
-#[derive(Clone, Copy, Debug)]
-pub struct Scale<'a> {
-    /// A factor for each column of A.
-    pub scale: &'a [f32],
-    /// A term for each column of A.
-    pub shift: Option<&'a [f32]>,
-    /// Bounds of the result; NaN passes.
-    pub clamp: Option<(f32, f32)>,
-}
-
-impl<'a> Scale<'a> {
-    /// That of the columns from `from` on.
-    #[inline(always)]
-    pub(crate) fn columns_on(&self, from: usize) -> Self {
-        let on = |x: &'a [f32]| x.get(from..).unwrap_or(&[]);
-        Self {
-            scale: on(self.scale),
-            shift: self.shift.map(on),
-            clamp: self.clamp,
         }
     }
 }
@@ -170,17 +143,13 @@ impl<'a> Source<'a> {
         self
     }
 
-    #[cfg(not(without = "scaled"))]
     /// Whether elements are scaled.
     #[inline(always)]
     pub const fn is_scaled(&self) -> bool {
-        self.scale.is_some()
-    }
-
-    #[cfg(without = "scaled")]
-    /// Whether elements are scaled.
-    #[inline(always)]
-    pub const fn is_scaled(&self) -> bool {
+        #[cfg(not(without = "scaled"))]
+        if self.scale.is_some() {
+            return true;
+        }
         false
     }
 

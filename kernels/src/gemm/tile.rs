@@ -6,7 +6,7 @@
 // Indices keep sums in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
 
-use super::source::Scale;
+use super::scale::Scale;
 use crate::simd::blocks::Block;
 use crate::simd::patch::Finish;
 use crate::simd::{Simd, fetch_far};
@@ -44,8 +44,11 @@ pub fn rows<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
     sums
 }
 
+/// Longest run of consecutive elements of a row of A.
+pub const MAX_RUN: usize = 512;
+
 /// Elements from one row of a [`Strip`] to the next: no two rows fall on the same lines of a cache.
-pub const STRIP: usize = super::source::MAX_RUN + 16;
+pub const STRIP: usize = MAX_RUN + 16;
 
 /// Elements that can be asked for ahead for each column of a strip: a line each 30 cycles or so,
 /// which costs next to nothing.

@@ -1,6 +1,7 @@
 //! Places in the walk over the rows of B.
 
-use crate::gemm::source::{MAX_RUN, Position, Source};
+use crate::gemm::source::{Position, Source};
+use crate::gemm::tile::MAX_RUN;
 
 /// A place in the walk over the rows of B.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]

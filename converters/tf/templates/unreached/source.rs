@@ -1,32 +1,6 @@
 //! Where the rows of A are: in a matrix, as no layer of this model sees an image through a filter.
 
-/// Longest run of consecutive elements of a row of A.
-pub const MAX_RUN: usize = 512;
-
-/// What becomes of an element of A before it is multiplied: `x * scale + shift`, kept within
-/// bounds.
-#[derive(Clone, Copy, Debug)]
-pub struct Scale<'a> {
-    /// A factor for each column of A.
-    pub scale: &'a [f32],
-    /// A term for each column of A.
-    pub shift: Option<&'a [f32]>,
-    /// Bounds of the result; NaN passes.
-    pub clamp: Option<(f32, f32)>,
-}
-
-impl<'a> Scale<'a> {
-    /// That of the columns from `from` on.
-    #[inline(always)]
-    pub(crate) fn columns_on(&self, from: usize) -> Self {
-        let on = |x: &'a [f32]| x.get(from..).unwrap_or(&[]);
-        Self {
-            scale: on(self.scale),
-            shift: self.shift.map(on),
-            clamp: self.clamp,
-        }
-    }
-}
+use super::scale::Scale;
 
 /// The rows of A.
 #[derive(Clone, Copy)]
@@ -72,17 +46,13 @@ impl<'a> Source<'a> {
         self
     }
 
-    #[cfg(not(without = "scaled"))]
     /// Whether elements are scaled.
     #[inline(always)]
     pub const fn is_scaled(&self) -> bool {
-        self.scale.is_some()
-    }
-
-    #[cfg(without = "scaled")]
-    /// Whether elements are scaled.
-    #[inline(always)]
-    pub const fn is_scaled(&self) -> bool {
+        #[cfg(not(without = "scaled"))]
+        if self.scale.is_some() {
+            return true;
+        }
         false
     }
 

@@ -10,8 +10,8 @@ use super::form::{Form, MOST_OUT};
 use super::grid::{BLOCK, Grid, Place, Strips};
 use super::products::{Direct, Lanes, NO_SUMS, Panel, Products, Sums};
 use crate::gemm::pack::{panel, panels};
-use crate::gemm::source::{MAX_RUN, ZEROS};
-use crate::gemm::tile::{self, Store};
+use crate::gemm::source::ZEROS;
+use crate::gemm::tile::{self, MAX_RUN, Store};
 use crate::simd::blocks::Block;
 use crate::simd::{Body, Simd};
 

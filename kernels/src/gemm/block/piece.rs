@@ -1,7 +1,8 @@
 //! Places in the walk over the rows of B.
 
 use super::ROWS_OF_B;
-use crate::gemm::source::{MAX_RUN, Position, Source};
+use crate::gemm::source::{Position, Source};
+use crate::gemm::tile::MAX_RUN;
 
 /// A place in the walk over the rows of B: tap line, tap, first element.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
