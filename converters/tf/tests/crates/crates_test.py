@@ -26,7 +26,6 @@ from converters.tf.tests.crates.crates import (
     compile_and_test,
     emitted,
     must,
-    recorded,
     runtime_flags,
     rustfmt,
     write,
@@ -35,17 +34,11 @@ from converters.tf.tests.crates.graphs import (
     GRAPHS,
     Sketch,
     blocks,
-    chained,
-    digits,
     in_place,
     layout,
-    lines,
     mlp,
     named,
-    paired,
     products,
-    scaled,
-    transposed,
     whole,
     wide,
 )
@@ -149,36 +142,6 @@ def test_without_std(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
     check_crate(tmp_path / "own", graph.name)
     linked = replace(options, runtime=RuntimeMode.CRATE)
     assert _OK in _run(graph, linked, tmp_path / "linked", runtime_flags("TFP_BARE_RUNTIME"))
-
-
-@pytest.mark.parametrize("make", [blocks, mlp, texts], ids=lambda make: make.__name__)
-def test_without_std_and_with_its_own_runtime(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
-    graph = make()
-    options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
-    # Quick to compile matters more than quick to run.
-    flags = ["-Adead_code", "-Copt-level=0", "-Cdebug-assertions=off"]
-    assert _OK in _run(graph, options, tmp_path, flags)
-
-
-@pytest.mark.parametrize("make", [digits, chained, paired, scaled, lines, transposed])
-def test_with_its_own_runtime_and_few_ways(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
-    graph = make()
-    flags = ["-Copt-level=0", "-Cdebug-assertions=off"]
-    assert _OK in _run(graph, Options(graph.name, "graphs.py"), tmp_path, flags)
-
-
-def test_rows_of_matrices_of_many_sizes(tmp_path: Path) -> None:
-    """A crate without convolutions walks over rows by files of its own."""
-    s = Sketch("rows")
-    for k, n in [(1, 40), (16, 17), (511, 9), (512, 33), (513, 10), (1025, 7), (1300, 24)]:
-        x = s.input(f"x{k}", (ir.Batch(), k))
-        s.op(ir.Dense(ir.RELU), [x, s.weight(k, n), s.weight(n)], (ir.Batch(), n))
-    graph = s.graph()
-    # Strips of all heights, at every level.
-    features = recorded(graph, 43)
-    write(emit_crate(graph, Options("rows", "graphs.py"), features, rustfmt()), tmp_path)
-    assert "Axis" not in (tmp_path / "src/runtime/kernels/gemm/source.rs").read_text("utf-8")
-    assert _OK in compile_and_test(tmp_path, "rows", ["-Cdebug-assertions=off"])
 
 
 @pytest.mark.parametrize("profile", Profile)

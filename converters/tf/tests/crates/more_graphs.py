@@ -252,4 +252,15 @@ def ranged() -> ir.Graph:
     return s.graph()
 
 
+def transposed() -> ir.Graph:
+    """Returns transposed convolutions, and no other product."""
+    s = Sketch("transposed")
+    for pixels, outputs, channels, groups in [(8, 3, 4, 1), (6, 40, 24, 1), (4, 8, 16, 2)]:
+        x = s.input(f"x{channels}", (B, pixels, pixels, channels))
+        weights = s.weight(2, 2, outputs // groups, channels)
+        conv = ir.ConvTranspose((2, 2), (1, 1), ((0, 0), (0, 0)), groups)
+        s.op(conv, [x, weights, s.weight(outputs)], (B, 2 * pixels, 2 * pixels, outputs))
+    return s.graph()
+
+
 MORE = (chosen, drawn, each, quantized, ranged, sizes, systems, written)

@@ -24,7 +24,7 @@ from converters.tf.emit.unreached import (
 from converters.tf.emit.vendor import read_sources, strip
 from converters.tf.emit.ways import NAMED
 from converters.tf.ir.expressions import unknown
-from converters.tf.tests.crates import graphs
+from converters.tf.tests.crates import graphs, more_graphs
 from converters.tf.tests.crates.crates import emitted
 
 _ROOT = Path(unreached.__file__).parents[3]
@@ -173,7 +173,7 @@ def test_a_crate_has_no_attribute_that_is_decided(profile: Profile) -> None:
 
 @pytest.mark.parametrize(
     ("make", "is_transposed"),
-    [(graphs.digits, False), (graphs.transposed, True), (graphs.products, True)],
+    [(graphs.digits, False), (more_graphs.transposed, True), (graphs.products, True)],
 )
 def test_matrices_are_transposed_where_a_filter_is(
     make: Callable[[], ir.Graph], is_transposed: bool
@@ -183,7 +183,9 @@ def test_matrices_are_transposed_where_a_filter_is(
     assert ("transposed" in code_of(text)) == is_transposed
 
 
-@pytest.mark.parametrize("make", [graphs.mlp, graphs.digits, graphs.transposed, graphs.products])
+@pytest.mark.parametrize(
+    "make", [graphs.mlp, graphs.digits, more_graphs.transposed, graphs.products]
+)
 @pytest.mark.parametrize("profile", list(Profile))
 def test_only_a_convolution_has_the_axes_of_an_image(
     make: Callable[[], ir.Graph], profile: Profile
