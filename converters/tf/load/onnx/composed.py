@@ -66,7 +66,7 @@ def _inlined(model: Any, onnx: Any) -> Any:
         if op not in COMPOSED:
             continue
         for attribute in list(node.attribute):
-            # onnx's words say a negative one; for its reference and onnxruntime there is none then.
+            # onnx's function caps by a negative number, its reference and onnxruntime do not.
             if op == "Attention" and attribute.name == "softcap" and attribute.f < 0:
                 node.attribute.remove(attribute)
         try:
