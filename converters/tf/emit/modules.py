@@ -6,6 +6,7 @@ it, over `crate`, `self`, `super`, child modules and names that a module re-expo
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -204,6 +205,8 @@ def leaves(tree: str) -> Iterator[str]:
             start = index + 1
 
 
+# Most files are read for several crates.
+@functools.lru_cache(maxsize=2048)
 def _module(file: str, text: str) -> Module:
     at = module_path(file)
     children = {match[2]: match[0] for match in _DECLARED.finditer(text)}
@@ -273,6 +276,7 @@ def _absolute(path: str, at: Path, scope: Mapping[str, Path]) -> Path | None:
     return None
 
 
+@functools.lru_cache(maxsize=16384)
 def code_of(text: str) -> str:
     """Returns a source without comments and without what its strings and characters hold.
 

@@ -6,8 +6,10 @@ Paths are resolved (`scopes`). The type that a method is called on is not known:
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from converters.tf.emit.items import Item, arguments, identifiers
 from converters.tf.emit.modules import leaves
@@ -94,28 +96,22 @@ class _Reading:
             code: It, as `code_of` leaves it.
             exact: Whether all arguments of its calls are there.
         """
-        for match in re.finditer(r"\buse ([^;]+);", code):
-            for leaf in leaves(match[1]):
-                target = self.space.absolute(leaf.partition(" as ")[0], self.scopes.modules)
-                if target is not None:
-                    self.named.items |= {*self.scopes.find(target)[0]}
-        bound = frozenset(w for m in _BOUND.finditer(code) for w in identifiers(m[0]))
-        for match in _TOKEN.finditer(code):
-            before, path, opened = match[1], match[2], match[3]
-            last = path.rpartition("::")[2]
-            if before == ".":
-                if call := _CALLED.match(code, match.end(2)):
-                    self._method(path, _given(code, call.end()) if exact else None)
-            elif before == "$" and not path.startswith("crate"):
-                self._unknown(path, bool(opened))
-            elif before == "::":
-                self.named.members.add((None, last))
-            elif opened:
-                self._opened(path)
-            elif path in bound and path[0].islower() and code[match.end() :][:1] != "(":
-                continue
-            elif not _DECLARES.search(code, max(0, match.start() - 4), match.start()):
-                self._path(path, code[match.end() :][:2])
+        uses, tokens = _tokens(code)
+        for path in uses:
+            target = self.space.absolute(path, self.scopes.modules)
+            if target is not None:
+                self.named.items |= {*self.scopes.find(target)[0]}
+        for token in tokens:
+            if token.before == ".":
+                self._method(token.path, token.given if exact else None)
+            elif token.before == "$":
+                self._unknown(token.path, token.opened)
+            elif token.before == "::":
+                self.named.members.add((None, token.path.rpartition("::")[2]))
+            elif token.opened:
+                self._opened(token.path)
+            else:
+                self._path(token.path, token.after)
         if ".$" in code:
             self.named.methods |= {(word, None) for word in self.words}
 
@@ -173,6 +169,55 @@ class _Reading:
             if any(item.kind == "type" for item in items) or len(left) > 1:
                 self.named.members.add((None, left[-1]))
         return items
+
+
+class _Token(NamedTuple):
+    """A path in code.
+
+    Attributes:
+        before: `.` if it is a method that is called, `::` if it goes on with what is not told, `$`
+            if it begins with what a macro is given; else empty.
+        path: It.
+        opened: Whether it goes on with what a macro is given.
+        after: The two characters after it.
+        given: Of a method, whether each argument is a closure; `None` where macros write them.
+    """
+
+    before: str
+    path: str
+    opened: bool = False
+    after: str = ""
+    given: tuple[bool, ...] | None = None
+
+
+# Most items are needed by several crates, or are read again when others have gone.
+@functools.lru_cache(maxsize=32768)
+def _tokens(code: str) -> tuple[tuple[str, ...], tuple[_Token, ...]]:
+    """Returns the paths of the `use` lines within code, and its other paths, each once."""
+    uses = tuple(
+        leaf.partition(" as ")[0]
+        for match in re.finditer(r"\buse ([^;]+);", code)
+        for leaf in leaves(match[1])
+    )
+    bound = frozenset(w for m in _BOUND.finditer(code) for w in identifiers(m[0]))
+    tokens: dict[_Token, None] = {}
+    for match in _TOKEN.finditer(code):
+        before, path, opened = match[1] or "", match[2], bool(match[3])
+        after = code[match.end() : match.end() + 2]
+        if before == ".":
+            if call := _CALLED.match(code, match.end(2)):
+                tokens[_Token(before, path, given=_given(code, call.end()))] = None
+            continue
+        if before == "$" and path.startswith("crate"):
+            before = ""
+        if before not in ("$", "::"):
+            before = ""
+            variable = path in bound and path[0].islower() and after[:1] != "("
+            declares = _DECLARES.search(code, max(0, match.start() - 4), match.start())
+            if not opened and (variable or declares):
+                continue
+        tokens[_Token(before, path, opened, after)] = None
+    return uses, tuple(tokens)
 
 
 def _given(code: str, at: int) -> tuple[bool, ...] | None:

@@ -6,6 +6,7 @@ Which files a model needs is read from the paths in them (`modules`).
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -71,6 +72,8 @@ def _moved(text: str, root: str) -> str:
     return re.sub(r"(?<![\w:])(\$?)crate::", rf"\1{root}::", text)
 
 
+# Most files are copied into several crates.
+@functools.lru_cache(maxsize=2048)
 def strip(text: str) -> str:
     """Returns a source without its tests and without registration tables."""
     return _without_tables(_without_tests(text))
