@@ -87,7 +87,7 @@ def compile_crate(folder: Path, crate: str, flags: Sequence[str]) -> list[str]:
         The command that compiles what links it, but for that and the output.
     """
     rustc = program("RUSTC", "rustc")
-    common = [rustc, "--edition=2024", "-Dwarnings", "-Copt-level=1", *flags]
+    common = [rustc, "--edition=2024", "-Dwarnings", "-Copt-level=0", *flags]
     library = f"{folder}/lib{crate}.rlib"
     command = ["--crate-type=rlib", f"--crate-name={crate}", "src/lib.rs", "-o", library]
     must([*common, *command], folder, {**os.environ, "CARGO_MANIFEST_DIR": str(folder)})
