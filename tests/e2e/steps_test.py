@@ -5,6 +5,7 @@ Each input of each op gets shapes that do not fit. A refused step changes nothin
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -128,34 +129,71 @@ def eager(op: str, starts: Arrays, rest: dict[str, np.ndarray], attributes: Any)
     )
 
 
-def traced(
-    known: bool, op: str, starts: Arrays, rest: dict[str, np.ndarray], how: Any
-) -> Arrays | None:
-    """The same in a function that knows all shapes, or none."""
-    shapes = [v.shape if known else UNKNOWN for v in starts]
-    variables = [tf.Variable(v, shape=s) for v, s in zip(starts, shapes, strict=True)]
-
-    def step(*given: tf.Tensor) -> None:
-        run(op, [v.handle for v in variables], dict(zip(rest, given, strict=True)), how)
-
-    signature = [tf.TensorSpec(v.shape if known else None, v.dtype) for v in rest.values()]
-    graph = tf.function(step, input_signature=signature, jit_compile=False)
+def known(op: str, starts: Arrays, rest: dict[str, np.ndarray], attributes: Any) -> Arrays | None:
+    """The same in a function that knows all shapes."""
+    variables = [tf.Variable(s) for s in starts]
+    graph = _traced(
+        op,
+        variables,
+        list(rest),
+        [tf.TensorSpec(v.shape, v.dtype) for v in rest.values()],
+        attributes,
+    )
     return _after(variables, starts, lambda: graph(*map(tf.constant, rest.values())))
 
 
-def known(*arguments: Any) -> Arrays | None:
-    """Runs a step in a function that knows all shapes."""
-    return traced(True, *arguments)
+def unknown(op: str, starts: Arrays, rest: dict[str, np.ndarray], attributes: Any) -> Arrays | None:
+    """The same in a function that knows nothing of shapes."""
+    variables, graph = _of_any_shape(op, _device(), tuple(attributes.items()))
+    for variable, start in zip(variables, starts, strict=True):
+        variable.assign(start)
+    return _after(variables, starts, lambda: graph(*map(tf.constant, rest.values())))
 
 
-def unknown(*arguments: Any) -> Arrays | None:
-    """Runs a step in a function that knows nothing of shapes."""
-    return traced(False, *arguments)
+def _traced(
+    op: str, variables: Sequence[Any], names: Sequence[str], signature: Any, how: Any
+) -> Any:
+    def step(*given: tf.Tensor) -> None:
+        run(op, [v.handle for v in variables], dict(zip(names, given, strict=True)), how)
+
+    return tf.function(step, input_signature=signature, jit_compile=False)
+
+
+def _device() -> str:
+    """Returns the device of the scope."""
+    return tf.constant(0.0).device
+
+
+# A graph that knows no shape serves all changes of an op, on the device and on the CPU.
+@functools.lru_cache(maxsize=2)
+def _of_any_shape(op: str, device: str, how: tuple[tuple[str, bool], ...]) -> tuple[Any, Any]:
+    starts, rest = split(op, None)
+    with tf.device(device):
+        variables = [tf.Variable(v, shape=UNKNOWN) for v in starts]
+    signature = [tf.TensorSpec(None, v.dtype) for v in rest.values()]
+    return variables, _traced(op, variables, list(rest), signature, dict(how))
 
 
 def session(op: str, starts: Arrays, rest: dict[str, np.ndarray], attributes: Any) -> Any:
     """The same in a session of TensorFlow 1, which knows nothing of shapes."""
-    device = tf.constant(0.0).device
+    running, fed, (assign, step, reads) = _opened(op, _device(), tuple(attributes.items()))
+    feeds, kept = fed
+    running.run(assign, dict(zip(kept, starts, strict=True)))
+    refused = False
+    try:
+        running.run(step, dict(zip(feeds, rest.values(), strict=True)))
+    except tf.errors.InvalidArgumentError:
+        refused = True
+    after = running.run(reads)
+    if refused and DEVICE in step.device:
+        _unchanged(after, starts)
+    return None if refused else after
+
+
+@functools.lru_cache(maxsize=2)
+def _opened(op: str, device: str, how: tuple[tuple[str, bool], ...]) -> tuple[Any, Any, Any]:
+    """Returns a session, what it is fed, and its nodes."""
+    starts, rest = split(op, None)
     with tf.Graph().as_default(), tf.device(device):
         feeds = [tf.compat.v1.placeholder(v.dtype, None) for v in rest.values()]
         variables = [_handle(f"v{i}") for i in range(len(starts))]
@@ -165,27 +203,12 @@ def session(op: str, starts: Arrays, rest: dict[str, np.ndarray], attributes: An
             for v, k in zip(variables, kept, strict=True)
         ]
         reads = [tf.raw_ops.ReadVariableOp(resource=v, dtype=tf.float32) for v in variables]
-        step = run(op, variables, dict(zip(rest, feeds, strict=True)), attributes)
-        return _in_session(starts, rest, (feeds, kept), (assign, step, reads))
+        step = run(op, variables, dict(zip(rest, feeds, strict=True)), dict(how))
+        return tf.compat.v1.Session(), (feeds, kept), (assign, step, reads)
 
 
 def _handle(name: str) -> Any:
     return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=UNKNOWN, shared_name=name)
-
-
-def _in_session(starts: Arrays, rest: Any, fed: Any, nodes: Any) -> Arrays | None:
-    (feeds, kept), (assign, step, reads) = fed, nodes
-    with tf.compat.v1.Session() as running:
-        running.run(assign, dict(zip(kept, starts, strict=True)))
-        refused = False
-        try:
-            running.run(step, dict(zip(feeds, rest.values(), strict=True)))
-        except tf.errors.InvalidArgumentError:
-            refused = True
-        after = running.run(reads)
-    if refused and DEVICE in step.device:
-        _unchanged(after, starts)
-    return None if refused else after
 
 
 def _after(variables: Sequence[Any], starts: Arrays, step: Any) -> Arrays | None:
@@ -254,6 +277,8 @@ def test_what_fits_is_computed(way: str, op: str) -> None:
 def test_a_step_of_known_shapes_is_not_checked_again(op: str) -> None:
     starts, rest = split(op, None)
     counts = []
+    # A function is measured as it is traced.
+    _of_any_shape.cache_clear()
     for way in (known, unknown):
         with tf.device(DEVICE):
             context.enable_run_metadata()

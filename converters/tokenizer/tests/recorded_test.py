@@ -32,7 +32,7 @@ def compile_and_test(files: dict[str, bytes], crate: str, folder: Path) -> tuple
     rustc = [str(Path(os.environ["RUSTC"]).absolute()), "--edition=2024", "-Dwarnings"]
     linker = f"-Clinker={Path(os.environ['CC']).absolute()}"
     library = f"lib{crate}.rlib"
-    first = [*rustc, "-Copt-level=1", "--crate-type=rlib", f"--crate-name={crate}", "src/lib.rs"]
+    first = [*rustc, "--crate-type=rlib", f"--crate-name={crate}", "src/lib.rs"]
     for command in (
         [*first, "-o", library],
         [
