@@ -45,6 +45,9 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {
         "CARGO_HOME": str(folder),
         "CARGO_NET_OFFLINE": "true",
+        # Nobody looks into these programs.
+        "CARGO_INCREMENTAL": "0",
+        "CARGO_PROFILE_DEV_DEBUG": "0",
         "CARGO_TARGET_DIR": str(folder / "target"),
         "HOME": str(folder),
         "PATH": f"{folder}/bin:{cargo.parent}:{cc.parent}:/usr/local/bin:/usr/bin:/bin",

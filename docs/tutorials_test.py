@@ -46,6 +46,9 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "CARGO_HOME": str(home),
         "CARGO_TARGET_DIR": str(folder / "target"),
         "CARGO_NET_OFFLINE": "true",
+        # Nobody looks into these programs.
+        "CARGO_INCREMENTAL": "0",
+        "CARGO_PROFILE_DEV_DEBUG": "0",
         "RUSTC": str(RUSTC),
     }
     return clean.environment(HOME=str(folder), PATH=path, **cargo)

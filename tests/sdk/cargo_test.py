@@ -90,6 +90,8 @@ def cargo(
         "CARGO_HOME": str(home / "cargo"),
         "CARGO_TARGET_DIR": str(home / "target"),
         "CARGO_NET_OFFLINE": "true",
+        "CARGO_INCREMENTAL": "0",
+        "CARGO_PROFILE_DEV_DEBUG": "0",
         "RUSTC": str(RUSTC),
         "TF_LIBRARY_PATH": str(LIBRARY),
         "TF_CPP_MIN_LOG_LEVEL": "2",

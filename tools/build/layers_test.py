@@ -176,6 +176,7 @@ TOKENIZER: Table = {
 
 TOOLS: Table = {
     "build": "",
+    "bytecode": "",
     "codegen": "",
     "ffigen": "tools/codegen",
     "ide": "",
