@@ -8,8 +8,7 @@ numbers and lengths. Where the CPU refuses, so has the device.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -94,9 +93,9 @@ def _changed(name: str, value: Array) -> Iterator[Array]:
             yield value.reshape(())
 
 
-def host_arguments(op: str, host: frozenset[str], calls: Iterator[Call]) -> Iterator[Call]:
-    """The first calls, each with one argument in the host's memory changed."""
-    for call in itertools.islice(calls, CALLS):
+def host_arguments(op: str, host: frozenset[str], calls: Iterable[Call]) -> Iterator[Call]:
+    """Calls, each with one argument in the host's memory changed."""
+    for call in calls:
         for name in sorted(host & call.inputs.keys()):
             value = call.inputs[name]
             if (op, name) in LEFT_OUT or isinstance(value, list):
@@ -207,10 +206,10 @@ def _other_values(op: str, attr: Any, value: Any) -> Iterator[Any]:
                 yield other
 
 
-def attributes(op: str, calls: Iterator[Call]) -> Iterator[Call]:
-    """The first calls, each with one attribute changed."""
+def attributes(op: str, calls: Iterable[Call]) -> Iterator[Call]:
+    """Calls, each with one attribute changed."""
     free = free_attributes(op)
-    for call in itertools.islice(calls, CALLS):
+    for call in calls:
         for attr in free:
             value = call.attributes.get(attr.name, _usual(attr))
             for other in _other_values(op, attr, value):
