@@ -161,7 +161,7 @@ def _traced(
 
 def _device() -> str:
     """Returns the device of the scope."""
-    return tf.constant(0.0).device
+    return str(tf.constant(0.0).device)
 
 
 # A graph that knows no shape serves all changes of an op, on the device and on the CPU.
