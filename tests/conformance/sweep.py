@@ -119,15 +119,8 @@ def is_swept(op: str, types: Mapping[str, int]) -> bool:
     return not others & {*types.values(), *(argument.type for argument in arguments)}
 
 
-def calls(op: str, kernel: Kernel, place: int | None = None) -> Iterator[cases.Call] | None:
-    """Returns the calls of a kernel, or None if no table knows the op.
-
-    Args:
-        op: The op.
-        kernel: The kernel.
-        place: Which of the first calls is changed; all of them if None. It starts again at the
-            first one where there are not so many.
-    """
+def calls(op: str, kernel: Kernel) -> Iterator[cases.Call] | None:
+    """Returns the calls of a kernel, or None if no table knows the op."""
     usual = _usual(op, kernel.types)
     if usual is None:
         return None
@@ -136,8 +129,6 @@ def calls(op: str, kernel: Kernel, place: int | None = None) -> Iterator[cases.C
         return usual
     few = list(itertools.islice(usual, wide.CALLS))
     usual = itertools.chain(few, usual)
-    if few and place is not None:
-        few = [few[place % len(few)]]
     changed = wide.host_arguments(op, kernel.host, few)
     if op in references.REFERENCES:
         # Ops of the CPU in their place refuse other attributes.
@@ -321,12 +312,9 @@ def _not_refused(op: str, call: cases.Call, device: str, host: frozenset[str]) -
     return f"gives {[f'{a.dtype}{list(a.shape)}' for a in found]}"
 
 
-def check(op: str, kernel: Kernel, device: str, place: int | None = None) -> Result | None:
-    """Compares one kernel with the CPU's; None if no table knows the op.
-
-    `place` is that of `calls`.
-    """
-    todo, types = calls(op, kernel, place), kernel.types
+def check(op: str, kernel: Kernel, device: str) -> Result | None:
+    """Compares one kernel with the CPU's; None if no table knows the op."""
+    todo, types = calls(op, kernel), kernel.types
     if todo is None:
         return None
     names = {name: tf.dtypes.as_dtype(number).name for name, number in types.items()}
