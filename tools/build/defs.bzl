@@ -76,8 +76,8 @@ def tfp_rust_test(name, clippy = True, **kwargs):
     rust_test(name = name, **kwargs)
     _clippy(name, clippy, testonly = True)
 
-# TensorFlow is imported in a third of the time where its bytecode is there.
-_BYTECODE_OF = {requirement("tensorflow-cpu"): Label("//tools/bytecode:site")}
+# TensorFlow is imported in half of the time where its bytecode is there.
+_BYTECODE_OF = {requirement("tensorflow-cpu"): Label("//tools/build/bytecode:site")}
 
 def _with_bytecode(deps):
     return deps + [_BYTECODE_OF[dep] for dep in deps if dep in _BYTECODE_OF]

@@ -176,7 +176,6 @@ TOKENIZER: Table = {
 
 TOOLS: Table = {
     "build": "",
-    "bytecode": "",
     "codegen": "",
     "ffigen": "tools/codegen",
     "ide": "",

@@ -30,7 +30,7 @@ python_bytecode = rule(
     implementation = _python_bytecode_impl,
     attrs = {
         "deps": attr.label_list(doc = "Python libraries, with all that they need.", providers = [PyInfo]),
-        "_write": attr.label(cfg = "exec", default = Label("//tools/bytecode:write"), executable = True),
+        "_write": attr.label(cfg = "exec", default = Label("//tools/build/bytecode:write"), executable = True),
     },
-    doc = "Compiles Python packages into one file, for `//tools/bytecode:site`.",
+    doc = "Compiles Python packages into one file, for `//tools/build/bytecode:site`.",
 )

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.bytecode.write import packed
+from tools.build.bytecode.write import packed
 
-_SITE = "tools/bytecode/site/sitecustomize.py"
+_SITE = "tools/build/bytecode/site/sitecustomize.py"
 _SOURCE = "def f():\n    return 1\n"
 # Prints whether the module was compiled, and what it says of itself.
 _PROGRAM = """
@@ -45,7 +45,7 @@ def runfiles(tmp_path: Path) -> Path:
 
 
 def _bytecode(runfiles: Path) -> Path:
-    return runfiles / "tfp/tools/bytecode/wheels.bytecode"
+    return runfiles / "tfp/tools/build/bytecode/wheels.bytecode"
 
 
 def _run(runfiles: Path) -> list[str]:
