@@ -19,7 +19,7 @@ def _python_bytecode_impl(ctx):
         inputs = depset([listing], transitive = [sources]),
         executable = ctx.executable._write,
         arguments = [arguments],
-        # Else sets in the code are in another order each time.
+        # Before Python 3.11 sets in the code are else in another order each time.
         env = {"PYTHONHASHSEED": "0"},
         mnemonic = "PythonBytecode",
         progress_message = "Compiling Python packages %{label}",

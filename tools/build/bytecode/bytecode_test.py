@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,25 @@ def test_a_file_that_is_not_there_changes_nothing(runfiles: Path) -> None:
 
 
 def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
+    """In two processes, with the environment of the action."""
     file = tmp_path / "a.py"
-    file.write_text(_SOURCE + "g = {1, 2}, f, 'text'\n")
-    assert packed([("a.py", file)]) == packed([("a.py", file)])
+    file.write_text(_SOURCE + "g = f in {'text', 'tokens', 'tensors', 'types'}\n")
+    program = f"""
+import hashlib, pathlib
+from tools.build.bytecode.write import packed
+print(hashlib.sha256(packed([("a.py", pathlib.Path({str(file)!r}))])).hexdigest())
+"""
+    environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))}
+
+    def digest() -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**environment, "PYTHONHASHSEED": "0"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert digest() == digest()
