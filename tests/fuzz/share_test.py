@@ -11,7 +11,7 @@ from tests.fuzz.campaign import Plan, run
 from tests.fuzz.case import Status
 from tests.fuzz.worker import Limits
 
-# Cases of each, so that all take about a minute of two processors. `//tests/fuzz` runs more.
+# Cases of each, so that all take about three minutes of a processor. `//tests/fuzz` runs more.
 CASES = {
     "onnx": 60,
     "tflite": 60,

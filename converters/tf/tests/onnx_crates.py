@@ -51,7 +51,7 @@ def _group(models: Sequence[Model], first: int) -> dict[int, str]:
         ]
         source, test = folder / "all.rs", folder / "all_test.exe"
         source.write_text("\n".join(["#![allow(warnings)]", *parts]))
-        flags = ["--edition=2024", "-Copt-level=0", "-Cdebuginfo=0", "--test", *runtime_flags()]
+        flags = ["--edition=2024", "-Cdebuginfo=0", "--test", *runtime_flags()]
         command = [program("RUSTC", "rustc"), *flags, str(source), "-o", str(test)]
         done = _run(command)
         if done.returncode:

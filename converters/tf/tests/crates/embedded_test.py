@@ -88,7 +88,7 @@ def _run(graph: ir.Graph, test: str, folder: Path) -> str:
     golden = files["tests/golden.rs"].decode()
     files["tests/golden.rs"] = (golden + test).encode()
     write(files, folder)
-    flags = [*embedded_flags(folder), "-Adead_code", "-Copt-level=0"]
+    flags = [*embedded_flags(folder), "-Adead_code"]
     linking = compile_crate(folder, graph.name, flags)
     must([*linking, "--test", "tests/golden.rs", "-o", "golden_test"], folder, _environment(folder))
     return must(["./golden_test", "--test-threads=1"], folder, _environment(folder))

@@ -36,15 +36,14 @@ def _run(graph: ir.Graph, options: Options, folder: Path, flags: Sequence[str]) 
 def test_without_std(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
     graph = make()
     options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
-    # Quick to compile matters more than quick to run.
-    flags = ["-Adead_code", "-Copt-level=0", "-Cdebug-assertions=off"]
+    flags = ["-Adead_code", "-Cdebug-assertions=off"]
     assert _OK in _run(graph, options, tmp_path, flags)
 
 
 @pytest.mark.parametrize("make", [digits, chained, paired, scaled, lines, transposed])
 def test_few_ways(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
     graph = make()
-    flags = ["-Copt-level=0", "-Cdebug-assertions=off"]
+    flags = ["-Cdebug-assertions=off"]
     assert _OK in _run(graph, Options(graph.name, "graphs.py"), tmp_path, flags)
 
 

@@ -172,7 +172,7 @@ def _crates(target: Target, emulators: Emulators, folder: Path) -> int:
     if target.std:
         linked = [*flags, *_runtime(flags, folder)]
         made += [(make(), linked, Profile.STD, RuntimeMode.CRATE) for make in _STD]
-    plain = [*flags, "-Adead_code", "-Copt-level=0", "-Cdebug-assertions=off"]
+    plain = [*flags, "-Adead_code", "-Cdebug-assertions=off"]
     if not target.std:
         plain.append("-Cpanic=abort")
     made += [(make(), plain, Profile.NO_STD, RuntimeMode.INCLUDE) for make in _NO_STD]
