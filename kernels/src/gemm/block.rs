@@ -12,7 +12,7 @@ pub(super) mod turns;
 
 use super::source::{Position, Source};
 use super::tile::{self, MAX_RUN, Store, Strip};
-use crate::base::level::{Level, first_cache_is_wide};
+use crate::base::level::Level;
 use crate::simd::blocks::Block;
 use crate::simd::{Body, Simd};
 pub(super) use columns::are_far;
@@ -246,7 +246,7 @@ fn rows_columns<S: Simd>(
     #[cfg(not(without = "steps"))]
     let narrow = narrow::step::<S>(source, pieces).filter(|_| !scaled && !source.leaves_out);
     let mut number = 0;
-    if memory.is_some() && (!near || !scaled && first_cache_is_wide()) {
+    if memory.is_some() && (!near || !scaled && in_place::pays_near(S::LEVEL)) {
         let of = apart::Task::new(source, b, pieces, block, store);
         #[cfg(not(without = "scaled"))]
         if let (Some(scale), Some(memory)) = (source.scale, &mut memory) {

@@ -2,8 +2,13 @@
 
 use core::arch::x86_64::*;
 
+use super::patch::{Finish, Patch, Rows};
 use super::{Body, Simd};
 use crate::base::level::Level;
+
+// Miri does not run inline assembly.
+#[cfg(not(miri))]
+mod strip;
 
 /// Exists only where [`run`] has been entered.
 #[derive(Clone, Copy)]
@@ -215,5 +220,149 @@ impl Simd for Avx2 {
         let mut out = [0.0; 16];
         self.store(&mut out, a);
         out
+    }
+
+    #[cfg(not(miri))]
+    #[inline(always)]
+    fn add_products<const MR: usize, const NV: usize, const ROW: usize>(
+        self,
+        sums: &mut [[__m256; NV]; MR],
+        a: &[[f32; ROW]; MR],
+        k: usize,
+        b: &[f32],
+        _ahead: &[f32],
+    ) -> usize {
+        let k = k.min(ROW).min(b.len() / (NV * LANES));
+        let (a, b) = (a.as_ptr().cast(), b.as_ptr());
+        // SAFETY: a row of A and B have so many columns and rows, by the minimum above.
+        match unsafe { self.products::<MR, NV, ROW>(sums, (a, b), ROW, k) } {
+            true => k,
+            false => 0,
+        }
+    }
+
+    #[cfg(not(miri))]
+    #[inline(always)]
+    fn tile<const MR: usize, const NV: usize, const ROW: usize>(
+        self,
+        a: &Rows<'_>,
+        b: &[f32],
+        _ahead: &[f32],
+        to: &mut Patch<'_>,
+        finish: &Finish<'_>,
+    ) -> bool {
+        if !has_loop(MR, NV) {
+            return false;
+        }
+        let columns = to.columns();
+        let rest = columns.wrapping_sub((NV - 1) * LANES);
+        assert!(
+            to.rows() == MR && rest.wrapping_sub(1) < LANES,
+            "the output of a tile"
+        );
+        // One line has no other line in a distance.
+        let apart = if ROW == 0 { a.pitch } else { ROW };
+        assert!(ROW > 0 || a.lines == 1, "the rows of a tile");
+        assert!(
+            a.fit(MR, apart) && b.len() / (NV * LANES) >= a.lines * a.k,
+            "a tile outside of its matrices"
+        );
+        let mut bias = [self.zero(); NV];
+        if let Some(from) = finish.bias {
+            let from = &from[..columns];
+            for (v, bias) in bias.iter_mut().enumerate() {
+                *bias = self.load_up_to(&from[v * LANES..]);
+            }
+        }
+        let mut sums = [[self.zero(); NV]; MR];
+        for line in 0..a.lines {
+            let from = (
+                a.data.as_ptr().wrapping_add(line * a.pitch),
+                b.as_ptr().wrapping_add(line * a.k * NV * LANES),
+            );
+            // SAFETY: the rows of A and B were found in their slices above.
+            unsafe { self.products::<MR, NV, ROW>(&mut sums, from, apart, a.k) };
+        }
+        // One step at a time, so that a compiler unrolls its loop and keeps the sums in registers.
+        for sums in &mut sums {
+            for v in 0..NV {
+                sums[v] = self.add(sums[v], bias[v]);
+            }
+        }
+        if finish.accumulate {
+            for (i, sums) in sums.iter_mut().enumerate() {
+                let row = to.row(i);
+                for v in 0..NV {
+                    sums[v] = self.add(sums[v], self.load_up_to(&row[v * LANES..]));
+                }
+            }
+        }
+        if let Some((low, high)) = finish.clamp {
+            let (low, high) = (self.splat(low), self.splat(high));
+            for sums in &mut sums {
+                for v in 0..NV {
+                    sums[v] = self.min(high, self.max(low, sums[v]));
+                }
+            }
+        }
+        if rest == LANES {
+            for (i, sums) in sums.iter().enumerate() {
+                for (v, &x) in sums.iter().enumerate() {
+                    let to = to.start().wrapping_add(i * to.ld() + v * LANES);
+                    // SAFETY: the patch has so many rows, each of so many vectors.
+                    unsafe { _mm256_storeu_ps(to, x) };
+                }
+            }
+            return true;
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            let row = to.row(i);
+            for v in 0..NV - 1 {
+                self.store(&mut row[v * LANES..], sums[v]);
+            }
+            // SAFETY: less than 8 elements; AVX as for `splat`.
+            unsafe { store_parts(&mut row[(NV - 1) * LANES..], sums[NV - 1]) };
+        }
+        true
+    }
+}
+
+/// Whether there is a loop for tiles of so many rows and vectors.
+#[cfg(not(miri))]
+const fn has_loop(rows: usize, vectors: usize) -> bool {
+    matches!((rows, vectors), (6, 1 | 2) | (3, 3))
+}
+
+#[cfg(not(miri))]
+impl Avx2 {
+    /// Adds the products of `k` columns to sums, and returns whether there is a loop for them.
+    ///
+    /// # Safety
+    /// Row `i` of A has `k` elements from `a + i * apart` on, where `apart` is `ROW` unless that is
+    /// 0, and B has as many rows of `NV` vectors.
+    #[inline(always)]
+    unsafe fn products<const MR: usize, const NV: usize, const ROW: usize>(
+        self,
+        sums: &mut [[__m256; NV]; MR],
+        from: (*const f32, *const f32),
+        apart: usize,
+        k: usize,
+    ) -> bool {
+        if !has_loop(MR, NV) {
+            return false;
+        }
+        let mut all = [self.zero(); 12];
+        let sums = sums.as_flattened_mut();
+        all[..MR * NV].copy_from_slice(sums);
+        // SAFETY: by the caller; `self` proves that the processor has AVX2 and FMA.
+        unsafe {
+            match NV {
+                1 => strip::tile_6x1::<ROW>(&mut all, from, apart, k),
+                2 => strip::tile_6x2::<ROW>(&mut all, from, apart, k),
+                _ => strip::tile_3x3::<ROW>(&mut all, from, apart, k),
+            }
+        }
+        sums.copy_from_slice(&all[..MR * NV]);
+        true
     }
 }

@@ -50,6 +50,17 @@ impl Patch<'_> {
         }
     }
 
+    /// A row of the patch.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline(always)]
+    pub(crate) fn row(&mut self, index: usize) -> &mut [f32] {
+        assert!(index < self.rows, "a row outside of the patch");
+        // SAFETY: by whoever made the patch, which is borrowed as long as the row.
+        unsafe { core::slice::from_raw_parts_mut(self.start.add(index * self.ld), self.columns) }
+    }
+
     pub(crate) const fn start(&mut self) -> *mut f32 {
         self.start
     }

@@ -23,12 +23,28 @@ const SHORT: usize = 128;
 /// Elements of half of a row of a strip.
 const HALF: usize = tile::STRIP / 2;
 
+/// Whether the rows of a strip never push each other out of the first cache: those of AVX2 are six,
+/// fewer than a cache has ways.
+#[inline(always)]
+const fn are_few(level: Level) -> bool {
+    matches!(level, Level::Avx2)
+}
+
+/// Whether rows are multiplied where they lie even if B is near, so that a copy of them would serve
+/// many panels.
+#[inline(always)]
+pub(super) fn pays_near(level: Level) -> bool {
+    are_few(level) || first_cache_is_wide()
+}
+
 /// Whether rows of `k` elements, `apart` from each other, are multiplied where they lie by some
 /// panels of B.
 #[inline(always)]
-fn pays(apart: usize, k: usize, panels: usize) -> bool {
+fn pays(level: Level, apart: usize, k: usize, panels: usize) -> bool {
     // Long rows may fall on the same lines of a cache; a copy does not.
-    if first_cache_is_wide() {
+    if are_few(level) {
+        true
+    } else if first_cache_is_wide() {
         !apart.is_multiple_of(1024)
     } else if indexes_freely() {
         (panels <= FEW_PANELS || apart <= SHORT) && !apart.is_multiple_of(512)
@@ -51,8 +67,9 @@ pub(super) fn matrix_columns<S: Simd>(
 ) -> usize {
     let apart = source.pixel;
     let (panels, k) = (b.panels.len(), from.run(to, source.depth));
-    // Only the largest level has tiles for it.
-    if const { !matches!(S::LEVEL, Level::Avx512) } || !pays(apart, k, panels) {
+    // Only these levels have tiles for it.
+    let tiles = const { matches!(S::LEVEL, Level::Avx512 | Level::Avx2) && !cfg!(miri) };
+    if !tiles || !pays(S::LEVEL, apart, k, panels) {
         return 0;
     }
     let Some(data) = source.matrix(block.row, from.element) else {

@@ -33,6 +33,7 @@ macro_rules! tallest {
         tallest!(@one $simd, 7, $v, $mr, $nv, $body);
         tallest!(@one $simd, 6, $v, $mr, $nv, $body);
         tallest!(@one $simd, 4, $v, $mr, $nv, $body);
+        tallest!(@one $simd, 3, $v, $mr, $nv, $body);
     }};
     (@one $simd:ident, $r:literal, $v:literal, $mr:ident, $nv:ident, $body:block) => {
         if const { has_tile($simd::REGISTERS, $r, $v) && most_rows($simd::REGISTERS)[$v] == $r } {

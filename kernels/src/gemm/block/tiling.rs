@@ -20,6 +20,7 @@ macro_rules! tiles {
         $crate::gemm::block::tiling::tiles!(@one $simd, 7, $v, $enough, $left, $mr, $nv, $body);
         $crate::gemm::block::tiling::tiles!(@one $simd, 6, $v, $enough, $left, $mr, $nv, $body);
         $crate::gemm::block::tiling::tiles!(@one $simd, 4, $v, $enough, $left, $mr, $nv, $body);
+        $crate::gemm::block::tiling::tiles!(@one $simd, 3, $v, $enough, $left, $mr, $nv, $body);
         $crate::gemm::block::tiling::tiles!(@one $simd, 1, $v, $enough, $left, $mr, $nv, $body);
     }};
     (@one $simd:ident, $r:literal, $v:literal, $enough:ident, $left:expr, $mr:ident, $nv:ident, $body:block) => {
@@ -40,6 +41,8 @@ pub(crate) use tiles;
 pub(crate) const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
     let tall = match registers {
         32 => matches!(rows, 14 | 8 | 7 | 4 | 1),
+        // Two tiles of 3 rows and 3 vectors are a strip.
+        16 if vectors == 3 => matches!(rows, 3 | 1),
         16 => matches!(rows, 6 | 4 | 1),
         _ => matches!(rows, 4 | 1),
     };
@@ -53,14 +56,14 @@ pub(crate) const fn padded(rows: usize, left: usize) -> bool {
         8 => matches!(left, 8 | 12),
         7 => left >= 5 && left != 8,
         6 => left >= 5 && !matches!(left, 7 | 8),
-        4 => left >= 2,
+        3 | 4 => left >= 2,
         _ => left >= rows,
     }
 }
 
 /// Whether tiles of so many rows are among those that a strip of all its rows is divided into.
 pub(crate) const fn in_strip(registers: usize, rows: usize, vectors: usize) -> bool {
-    let heights = [14, 7, 6, 4, 1];
+    let heights = [14, 7, 6, 4, 3, 1];
     let (mut left, mut i) = (most_rows(registers)[1], 0);
     while i < heights.len() {
         if has_tile(registers, heights[i], vectors) {
@@ -87,7 +90,7 @@ pub(crate) const fn in_copy(registers: usize, rows: usize, vectors: usize) -> bo
 /// Whether a level has a loop of its own for such tiles, which a strip of all its rows is divided into.
 #[cfg(without = "images")]
 pub(crate) const fn is_whole(level: Level, registers: usize, rows: usize, vectors: usize) -> bool {
-    matches!(level, Level::Avx512) && in_strip(registers, rows, vectors)
+    matches!(level, Level::Avx512 | Level::Avx2) && !cfg!(miri) && in_strip(registers, rows, vectors)
 }
 
 /// Whether rows that are not copied may be as many as the tallest tile of any level has: those of an
@@ -145,7 +148,7 @@ pub(crate) const fn strip_rows(level: Level) -> usize {
 pub(crate) const fn most_rows(registers: usize) -> [usize; 4] {
     match registers {
         32 => [0, 14, 14, 7],
-        16 => [0, 6, 6, 4],
+        16 => [0, 6, 6, 3],
         _ => [0, 4, 0, 0],
     }
 }
@@ -161,7 +164,7 @@ mod tests {
     /// The rows of the tiles of a strip that store only the rows that are there.
     fn tiles_of(registers: usize, vectors: usize, mut left: usize) -> Vec<usize> {
         let mut found = Vec::new();
-        for rows in [14, 8, 7, 6, 4, 1] {
+        for rows in [14, 8, 7, 6, 4, 3, 1] {
             while has_tile(registers, rows, vectors) && padded(rows, left) {
                 found.push(rows);
                 left -= rows.min(left);
@@ -174,7 +177,7 @@ mod tests {
     /// The rows of the tiles of a strip of all its rows that need all their own.
     fn whole_tiles_of(registers: usize, vectors: usize) -> Vec<usize> {
         let (mut found, mut left) = (Vec::new(), most_rows(registers)[1]);
-        for rows in [14, 8, 7, 6, 4, 1] {
+        for rows in [14, 8, 7, 6, 4, 3, 1] {
             while has_tile(registers, rows, vectors) && exact(rows, left) {
                 found.push(rows);
                 left -= rows;
@@ -189,7 +192,7 @@ mod tests {
         for registers in [8, 16, 32] {
             for vectors in (1..=3).filter(|&v| most_rows(registers)[v] > 0) {
                 let found = whole_tiles_of(registers, vectors);
-                for rows in [14, 8, 7, 6, 4, 1] {
+                for rows in [14, 8, 7, 6, 4, 3, 1] {
                     let made = in_strip(registers, rows, vectors);
                     let tile = (registers, rows, vectors);
                     assert_eq!(made, found.contains(&rows), "{tile:?}: {found:?}");
@@ -199,6 +202,7 @@ mod tests {
         assert_eq!(whole_tiles_of(32, 1), [14]);
         assert_eq!(whole_tiles_of(32, 2), [14]);
         assert_eq!(whole_tiles_of(32, 3), [7, 7]);
+        assert_eq!(whole_tiles_of(16, 3), [3, 3]);
     }
 
     #[test]
