@@ -72,7 +72,11 @@ pub fn strip<S: Simd, const MR: usize, const NV: usize, const LD: usize>(
     ahead: &[f32],
 ) -> Sums<S, MR, NV> {
     assert!(k <= LD, "a strip is too short");
+    #[cfg(not(without = "images"))]
     let done = s.add_products(&mut sums, a, k, b, ahead);
+    // Levels that have a better loop for it come here with the rows of images alone.
+    #[cfg(without = "images")]
+    let (done, _) = (0, ahead);
     b = b.get(done * NV * S::LANES..).unwrap_or(&[]);
     for p in done..k {
         let row = load_b::<S, NV, false>(s, b, 0);

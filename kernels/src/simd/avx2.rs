@@ -2,12 +2,10 @@
 
 use core::arch::x86_64::*;
 
-use super::patch::{Finish, Patch, Rows};
+use super::patch::{Finish, Patch, Rows, checked};
 use super::{Body, Simd};
 use crate::base::level::Level;
 
-// Miri does not run inline assembly.
-#[cfg(not(miri))]
 mod strip;
 
 /// Exists only where [`run`] has been entered.
@@ -222,7 +220,8 @@ impl Simd for Avx2 {
         out
     }
 
-    #[cfg(not(miri))]
+    // Only rows of an image do not follow each other.
+    #[cfg(not(without = "images"))]
     #[inline(always)]
     fn add_products<const MR: usize, const NV: usize, const ROW: usize>(
         self,
@@ -235,13 +234,12 @@ impl Simd for Avx2 {
         let k = k.min(ROW).min(b.len() / (NV * LANES));
         let (a, b) = (a.as_ptr().cast(), b.as_ptr());
         // SAFETY: a row of A and B have so many columns and rows, by the minimum above.
-        match unsafe { self.products::<MR, NV, ROW>(sums, (a, b), ROW, k) } {
+        match unsafe { self.products(sums, (a, b), (ROW, k)) } {
             true => k,
             false => 0,
         }
     }
 
-    #[cfg(not(miri))]
     #[inline(always)]
     fn tile<const MR: usize, const NV: usize, const ROW: usize>(
         self,
@@ -251,27 +249,14 @@ impl Simd for Avx2 {
         to: &mut Patch<'_>,
         finish: &Finish<'_>,
     ) -> bool {
-        if !has_loop(MR, NV) {
+        if !matches!((MR, NV), (6, 1 | 2) | (3, 3)) {
             return false;
         }
-        let columns = to.columns();
-        let rest = columns.wrapping_sub((NV - 1) * LANES);
-        assert!(
-            to.rows() == MR && rest.wrapping_sub(1) < LANES,
-            "the output of a tile"
-        );
-        // One line has no other line in a distance.
-        let apart = if ROW == 0 { a.pitch } else { ROW };
-        assert!(ROW > 0 || a.lines == 1, "the rows of a tile");
-        assert!(
-            a.fit(MR, apart) && b.len() / (NV * LANES) >= a.lines * a.k,
-            "a tile outside of its matrices"
-        );
+        let (apart, rest) = checked::<MR, NV, ROW>(LANES, a, b, to, finish);
         let mut bias = [self.zero(); NV];
         if let Some(from) = finish.bias {
-            let from = &from[..columns];
             for (v, bias) in bias.iter_mut().enumerate() {
-                *bias = self.load_up_to(&from[v * LANES..]);
+                *bias = self.load_up_to(&from[v * LANES..to.columns()]);
             }
         }
         let mut sums = [[self.zero(); NV]; MR];
@@ -281,7 +266,7 @@ impl Simd for Avx2 {
                 b.as_ptr().wrapping_add(line * a.k * NV * LANES),
             );
             // SAFETY: the rows of A and B were found in their slices above.
-            unsafe { self.products::<MR, NV, ROW>(&mut sums, from, apart, a.k) };
+            unsafe { self.products(&mut sums, from, (apart, a.k)) };
         }
         // One step at a time, so that a compiler unrolls its loop and keeps the sums in registers.
         for sums in &mut sums {
@@ -305,61 +290,46 @@ impl Simd for Avx2 {
                 }
             }
         }
-        if rest == LANES {
-            for (i, sums) in sums.iter().enumerate() {
-                for (v, &x) in sums.iter().enumerate() {
-                    let to = to.start().wrapping_add(i * to.ld() + v * LANES);
-                    // SAFETY: the patch has so many rows, each of so many vectors.
-                    unsafe { _mm256_storeu_ps(to, x) };
-                }
-            }
-            return true;
-        }
         for (i, sums) in sums.iter().enumerate() {
             let row = to.row(i);
-            for v in 0..NV - 1 {
-                self.store(&mut row[v * LANES..], sums[v]);
+            if rest == LANES {
+                let row = &mut row[..NV * LANES];
+                for v in 0..NV {
+                    self.store(&mut row[v * LANES..], sums[v]);
+                }
+                continue;
             }
-            // SAFETY: less than 8 elements; AVX as for `splat`.
-            unsafe { store_parts(&mut row[(NV - 1) * LANES..], sums[NV - 1]) };
+            for v in 0..NV {
+                self.store_forwarded(&mut row[v * LANES..], sums[v]);
+            }
         }
         true
     }
 }
 
-/// Whether there is a loop for tiles of so many rows and vectors.
-#[cfg(not(miri))]
-const fn has_loop(rows: usize, vectors: usize) -> bool {
-    matches!((rows, vectors), (6, 1 | 2) | (3, 3))
-}
-
-#[cfg(not(miri))]
 impl Avx2 {
     /// Adds the products of `k` columns to sums, and returns whether there is a loop for them.
     ///
     /// # Safety
-    /// Row `i` of A has `k` elements from `a + i * apart` on, where `apart` is `ROW` unless that is
-    /// 0, and B has as many rows of `NV` vectors.
+    /// Row `i` of A has `k` elements from `a + i * apart` on, and B has as many rows of `NV` vectors,
+    /// where `of` is `apart` and `k`.
     #[inline(always)]
-    unsafe fn products<const MR: usize, const NV: usize, const ROW: usize>(
+    unsafe fn products<const MR: usize, const NV: usize>(
         self,
         sums: &mut [[__m256; NV]; MR],
         from: (*const f32, *const f32),
-        apart: usize,
-        k: usize,
+        of: (usize, usize),
     ) -> bool {
-        if !has_loop(MR, NV) {
-            return false;
-        }
         let mut all = [self.zero(); 12];
         let sums = sums.as_flattened_mut();
         all[..MR * NV].copy_from_slice(sums);
         // SAFETY: by the caller; `self` proves that the processor has AVX2 and FMA.
         unsafe {
-            match NV {
-                1 => strip::tile_6x1::<ROW>(&mut all, from, apart, k),
-                2 => strip::tile_6x2::<ROW>(&mut all, from, apart, k),
-                _ => strip::tile_3x3::<ROW>(&mut all, from, apart, k),
+            match (MR, NV) {
+                (6, 1) => strip::tile_6x1(&mut all, from, of),
+                (6, 2) => strip::tile_6x2(&mut all, from, of),
+                (3, 3) => strip::tile_3x3(&mut all, from, of),
+                _ => return false,
             }
         }
         sums.copy_from_slice(&all[..MR * NV]);

@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::avx2::store_parts;
-use super::patch::{Finish, Patch, Rows};
+use super::patch::{Finish, Patch, Rows, checked};
 use super::{Body, Simd};
 use crate::base::level::Level;
 
@@ -260,6 +260,8 @@ impl Simd for Avx512 {
         mask != 0
     }
 
+    // Only rows of an image do not follow each other.
+    #[cfg(not(without = "images"))]
     #[inline(always)]
     fn add_products<const MR: usize, const NV: usize, const ROW: usize>(
         self,
@@ -302,23 +304,7 @@ impl Simd for Avx512 {
         if !matches!((MR, NV), (14, 1 | 2) | (7, 3)) {
             return false;
         }
-        let columns = to.columns();
-        let rest = columns.wrapping_sub((NV - 1) * LANES);
-        assert!(
-            to.rows() == MR && rest.wrapping_sub(1) < LANES,
-            "the output of a tile"
-        );
-        // One line has no other line in a distance.
-        let apart = if ROW == 0 { a.pitch } else { ROW };
-        assert!(ROW > 0 || a.lines == 1, "the rows of a tile");
-        assert!(
-            a.fit(MR, apart) && b.len() / (NV * LANES) >= a.lines * a.k,
-            "a tile outside of its matrices"
-        );
-        assert!(
-            finish.bias.is_none_or(|bias| bias.len() >= columns),
-            "the bias of a tile"
-        );
+        let (apart, rest) = checked::<MR, NV, ROW>(LANES, a, b, to, finish);
         let ahead = if ahead.is_empty() {
             (b.as_ptr(), 0)
         } else {

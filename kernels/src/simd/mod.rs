@@ -181,6 +181,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// `NV` vectors, and returns how many it took of the `k` that there are, perhaps none. For
     /// tiles that the level has a better loop for than [`Simd::mul_add`] makes. Meanwhile it may
     /// ask for the elements of `ahead`, a part of them with each column.
+    #[cfg(not(without = "images"))]
     #[inline(always)]
     fn add_products<const MR: usize, const NV: usize, const ROW: usize>(
         self,

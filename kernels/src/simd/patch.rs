@@ -69,10 +69,6 @@ impl Patch<'_> {
         self.ld
     }
 
-    pub(crate) const fn rows(&self) -> usize {
-        self.rows
-    }
-
     pub(crate) const fn columns(&self) -> usize {
         self.columns
     }
@@ -105,6 +101,37 @@ impl Rows<'_> {
             .and_then(|(line, row)| line.checked_add(row)?.checked_add(self.k));
         end.is_some_and(|end| end <= self.data.len())
     }
+}
+
+/// Checks a tile of `MR` rows and `NV` vectors of `lanes` elements, and returns how far the rows of A
+/// are apart, `ROW` or, if that is 0, their pitch, and how many columns the last vector has.
+///
+/// Panics if a matrix is too short, or if the output is not such a tile.
+#[inline(always)]
+pub(super) fn checked<const MR: usize, const NV: usize, const ROW: usize>(
+    lanes: usize,
+    a: &Rows<'_>,
+    b: &[f32],
+    to: &Patch<'_>,
+    finish: &Finish<'_>,
+) -> (usize, usize) {
+    let rest = to.columns.wrapping_sub((NV - 1) * lanes);
+    assert!(
+        to.rows == MR && rest.wrapping_sub(1) < lanes,
+        "the output of a tile"
+    );
+    // One line has no other line in a distance.
+    let apart = if ROW == 0 { a.pitch } else { ROW };
+    assert!(ROW > 0 || a.lines == 1, "the rows of a tile");
+    assert!(
+        a.fit(MR, apart) && b.len() / (NV * lanes) >= a.lines * a.k,
+        "a tile outside of its matrices"
+    );
+    assert!(
+        finish.bias.is_none_or(|bias| bias.len() >= to.columns),
+        "the bias of a tile"
+    );
+    (apart, rest)
 }
 
 /// What happens to the sums of a tile.

@@ -68,7 +68,7 @@ pub(super) fn matrix_columns<S: Simd>(
     let apart = source.pixel;
     let (panels, k) = (b.panels.len(), from.run(to, source.depth));
     // Only these levels have tiles for it.
-    let tiles = const { matches!(S::LEVEL, Level::Avx512 | Level::Avx2) && !cfg!(miri) };
+    let tiles = const { matches!(S::LEVEL, Level::Avx512 | Level::Avx2) };
     if !tiles || !pays(S::LEVEL, apart, k, panels) {
         return 0;
     }

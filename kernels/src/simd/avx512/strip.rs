@@ -12,84 +12,27 @@ use crate::simd::patch::Finish;
 
 /// Columns of A that are multiplied at a time.
 pub(super) const STEP: usize = 4;
-/// The registers and the words of an instruction for a vector of B: all 16 lanes, or 8 of them.
-macro_rules! word {
-    (lanes "ymm29") => {
-        "1to8"
-    };
-    (lanes "ymm30") => {
-        "1to8"
-    };
-    (lanes $b:tt) => {
-        "1to16"
-    };
-    (element "ymm29") => {
-        "ymm31"
-    };
-    (element "ymm30") => {
-        "ymm31"
-    };
-    (element $b:tt) => {
-        "zmm31"
-    };
-    (sum $sum:tt) => {
+/// The register of a sum, by its name of fewer lanes if it has one.
+macro_rules! sum {
+    ($sum:tt) => {
         $sum
     };
-    (sum $sum:tt $name:tt) => {
+    ($sum:tt $name:tt) => {
         $name
     };
 }
 
-/// Where rows are that are a constant apart.
+/// Where a row is, if rows are a constant apart.
 macro_rules! fixed {
-    ($row:literal) => {
+    ($row:literal $at:literal) => {
         concat!("{a} + ", $row, "*{row}")
     };
 }
 
-/// Where rows are that are not: `next` has row 7, the others lie some distances behind.
+/// Where it is if they are not: `next` has row 7, the others lie some distances behind.
 macro_rules! apart {
-    (0) => {
-        "{a}"
-    };
-    (1) => {
-        "{a} + {one}"
-    };
-    (2) => {
-        "{a} + 2*{one}"
-    };
-    (3) => {
-        "{a} + {three}"
-    };
-    (4) => {
-        "{a} + 4*{one}"
-    };
-    (5) => {
-        "{a} + {five}"
-    };
-    (6) => {
-        "{a} + 2*{three}"
-    };
-    (7) => {
-        "{next}"
-    };
-    (8) => {
-        "{next} + {one}"
-    };
-    (9) => {
-        "{next} + 2*{one}"
-    };
-    (10) => {
-        "{next} + {three}"
-    };
-    (11) => {
-        "{next} + 4*{one}"
-    };
-    (12) => {
-        "{next} + {five}"
-    };
-    (13) => {
-        "{next} + 2*{three}"
+    ($row:literal $at:literal) => {
+        $at
     };
 }
 
@@ -97,31 +40,31 @@ macro_rules! apart {
 /// of B, whose vectors go to registers from where they are. The element of an `each` row is loaded
 /// by each multiplication, that of a `once` row before them.
 macro_rules! column {
-    ($at:ident, $column:literal, $bytes:literal, $b:tt, $($kind:ident $row:tt $sums:tt)*) => {
+    ($at:ident, $column:literal, $bytes:literal, $b:tt, $($kind:ident $row:literal $place:literal $sums:tt)*) => {
         concat!(
             column!(@load $column, $bytes, $b),
-            $(column!(@$kind $at, $column, $row, $b, $sums),)*
+            $(column!(@$kind $at, $column, $row $place, $b, $sums),)*
         )
     };
-    (@load $column:literal, $bytes:literal, [$($b:tt from $from:literal)*]) => {
+    (@load $column:literal, $bytes:literal, [$($b:tt from $from:literal by $lanes:literal $element:literal)*]) => {
         concat!($("vmovups ", $b, ", [{b} + ", $column, "*", $bytes, " + ", $from, "]\n",)*)
     };
     (
-        @each $at:ident, $column:literal, $row:tt,
-        [$($b:tt from $from:literal)*], [$($sum:tt $(as $name:tt)? is $index:literal)*]
+        @each $at:ident, $column:literal, $row:literal $place:literal,
+        [$($b:tt from $from:literal by $lanes:literal $element:literal)*], [$($sum:tt $(as $name:tt)? is $index:literal)*]
     ) => {
         concat!($(
-            "vfmadd231ps ", word!(sum $sum $($name)?), ", ", $b,
-            ", dword ptr [", $at!($row), " + ", $column, "*4]{{", word!(lanes $b), "}}\n",
+            "vfmadd231ps ", sum!($sum $($name)?), ", ", $b,
+            ", dword ptr [", $at!($row $place), " + ", $column, "*4]{{", $lanes, "}}\n",
         )*)
     };
     (
-        @once $at:ident, $column:literal, $row:tt,
-        [$($b:tt from $from:literal)*], [$($sum:tt $(as $name:tt)? is $index:literal)*]
+        @once $at:ident, $column:literal, $row:literal $place:literal,
+        [$($b:tt from $from:literal by $lanes:literal $element:literal)*], [$($sum:tt $(as $name:tt)? is $index:literal)*]
     ) => {
         concat!(
-            "vbroadcastss zmm31, dword ptr [", $at!($row), " + ", $column, "*4]\n",
-            $("vfmadd231ps ", word!(sum $sum $($name)?), ", ", $b, ", ", word!(element $b), "\n",)*
+            "vbroadcastss zmm31, dword ptr [", $at!($row $place), " + ", $column, "*4]\n",
+            $("vfmadd231ps ", sum!($sum $($name)?), ", ", $b, ", ", $element, "\n",)*
         )
     };
 }
@@ -132,35 +75,25 @@ macro_rules! column {
 macro_rules! products {
     (
         $at:ident ($($operands:tt)*) [$($pointer:literal)*], $bytes:literal,
-        [$($b:tt from $from:literal)*],
-        [$($kind:ident $row:tt [$($sum:tt $(as $name:tt)? is $index:literal)*])*],
+        [$($b:tt from $from:literal by $lanes:literal $element:literal)*],
+        [$($kind:ident $row:literal $place:literal [$($sum:tt $(as $name:tt)? is $index:literal)*])*],
         $sums:ident, $a:expr, $b_rows:expr, $steps:expr, $tail:expr, $ahead:expr
     ) => {
         asm!(
-            "test {steps}, {steps}",
-            "je 3f",
-            "2:",
-            column!($at, 0, $bytes, [$($b from $from)*], $($kind $row [$($sum $(as $name)? is $index)*])*),
-            column!($at, 1, $bytes, [$($b from $from)*], $($kind $row [$($sum $(as $name)? is $index)*])*),
-            column!($at, 2, $bytes, [$($b from $from)*], $($kind $row [$($sum $(as $name)? is $index)*])*),
-            column!($at, 3, $bytes, [$($b from $from)*], $($kind $row [$($sum $(as $name)? is $index)*])*),
-            "prefetcht1 [{ahead}]",
-            "prefetcht1 [{ahead} + 64]",
-            "add {ahead}, {apart}",
+            "test {steps}, {steps}", "je 3f", "2:",
+            column!($at, 0, $bytes, [$($b from $from by $lanes $element)*], $($kind $row $place [$($sum $(as $name)? is $index)*])*),
+            column!($at, 1, $bytes, [$($b from $from by $lanes $element)*], $($kind $row $place [$($sum $(as $name)? is $index)*])*),
+            column!($at, 2, $bytes, [$($b from $from by $lanes $element)*], $($kind $row $place [$($sum $(as $name)? is $index)*])*),
+            column!($at, 3, $bytes, [$($b from $from by $lanes $element)*], $($kind $row $place [$($sum $(as $name)? is $index)*])*),
+            "prefetcht1 [{ahead}]", "prefetcht1 [{ahead} + 64]", "add {ahead}, {apart}",
             $(concat!("add ", $pointer, ", 4*4"),)*
             concat!("add {b}, 4*", $bytes),
-            "dec {steps}",
-            "jne 2b",
-            "3:",
-            "test {tail}, {tail}",
-            "je 5f",
-            "4:",
-            column!($at, 0, $bytes, [$($b from $from)*], $($kind $row [$($sum $(as $name)? is $index)*])*),
+            "dec {steps}", "jne 2b", "3:",
+            "test {tail}, {tail}", "je 5f", "4:",
+            column!($at, 0, $bytes, [$($b from $from by $lanes $element)*], $($kind $row $place [$($sum $(as $name)? is $index)*])*),
             $(concat!("add ", $pointer, ", 4"),)*
             concat!("add {b}, ", $bytes),
-            "dec {tail}",
-            "jne 4b",
-            "5:",
+            "dec {tail}", "jne 4b", "5:",
             $($operands)*
             a = inout(reg) $a => _,
             b = inout(reg) $b_rows => _,
@@ -193,12 +126,13 @@ const fn vector(index: usize, vectors: usize) -> usize {
 
 /// Defines a micro-kernel that adds to the sums of a tile: rows of B as [`column`] has them, and
 /// rows of A with the registers of their sums.
+#[cfg(not(without = "images"))]
 macro_rules! sums {
     (
         $(#[$doc:meta])*
         $name:ident, ($sums:literal, $vectors:literal, $half:literal), $bytes:literal,
         $b:tt,
-        $($kind:ident $row:tt [$($sum:tt $(as $half_sum:tt)? is $index:literal)*])*
+        $($kind:ident $row:literal $place:literal [$($sum:tt $(as $half_sum:tt)? is $index:literal)*])*
     ) => {
         /// Adds to some sums
         $(#[$doc])*
@@ -223,7 +157,7 @@ macro_rules! sums {
             unsafe {
                 products!(
                     fixed (row = const ROW * size_of::<f32>(),) ["{a}"], $bytes, $b,
-                    [$($kind $row [$($sum $(as $half_sum)? is $index)*])*],
+                    [$($kind $row $place [$($sum $(as $half_sum)? is $index)*])*],
                     sums, a, b, steps, 0_usize, ahead
                 );
             }
@@ -237,7 +171,7 @@ macro_rules! whole {
         $(#[$doc:meta])*
         $whole:ident, ($sums:literal, $vectors:literal, $half:literal), $bytes:literal,
         $b:tt,
-        $($kind:ident $row:tt [$($sum:tt $(as $half_sum:tt)? is $index:literal)*])*
+        $($kind:ident $row:literal $place:literal [$($sum:tt $(as $half_sum:tt)? is $index:literal)*])*
     ) => {
         /// Finishes and writes
         $(#[$doc])*
@@ -275,7 +209,7 @@ macro_rules! whole {
                                 three = in(reg) 3 * one,
                                 five = in(reg) 5 * one,
                             ) ["{a}" "{next}"], $bytes, $b,
-                            [$($kind $row [$($sum $(as $half_sum)? is $index)*])*],
+                            [$($kind $row $place [$($sum $(as $half_sum)? is $index)*])*],
                             sums, a, b, of.k / STEP, of.k % STEP, ahead
                         );
                     }
@@ -285,7 +219,7 @@ macro_rules! whole {
                 unsafe {
                     products!(
                         fixed (row = const ROW * size_of::<f32>(),) ["{a}"], $bytes, $b,
-                        [$($kind $row [$($sum $(as $half_sum)? is $index)*])*],
+                        [$($kind $row $place [$($sum $(as $half_sum)? is $index)*])*],
                         sums, a, b, of.k / STEP, of.k % STEP, ahead
                     );
                 }
@@ -348,6 +282,7 @@ macro_rules! whole {
 /// Both micro-kernels of a tile.
 macro_rules! tile {
     ($(#[$doc:meta])* $name:ident, $whole:ident, $($tile:tt)*) => {
+        #[cfg(not(without = "images"))]
         sums! { $(#[$doc])* $name, $($tile)* }
         whole! { $(#[$doc])* $whole, $($tile)* }
     };
@@ -356,85 +291,77 @@ macro_rules! tile {
 tile! {
     /// the products of 14 rows and 2 vectors.
     tile_14x2, whole_14x2, (28, 2, false), 128,
-    ["zmm28" from 0 "zmm29" from 64],
-    each 0 ["zmm0" is 0 "zmm1" is 1]
-    once 1 ["zmm2" is 2 "zmm3" is 3]
-    each 2 ["zmm4" is 4 "zmm5" is 5]
-    once 3 ["zmm6" is 6 "zmm7" is 7]
-    each 4 ["zmm8" is 8 "zmm9" is 9]
-    once 5 ["zmm10" is 10 "zmm11" is 11]
-    each 6 ["zmm12" is 12 "zmm13" is 13]
-    once 7 ["zmm14" is 14 "zmm15" is 15]
-    each 8 ["zmm16" is 16 "zmm17" is 17]
-    once 9 ["zmm18" is 18 "zmm19" is 19]
-    each 10 ["zmm20" is 20 "zmm21" is 21]
-    once 11 ["zmm22" is 22 "zmm23" is 23]
-    each 12 ["zmm24" is 24 "zmm25" is 25]
-    once 13 ["zmm26" is 26 "zmm27" is 27]
+    ["zmm28" from 0 by "1to16" "zmm31" "zmm29" from 64 by "1to16" "zmm31"],
+    each 0 "{a}" ["zmm0" is 0 "zmm1" is 1] once 1 "{a} + {one}" ["zmm2" is 2 "zmm3" is 3]
+    each 2 "{a} + 2*{one}" ["zmm4" is 4 "zmm5" is 5]
+    once 3 "{a} + {three}" ["zmm6" is 6 "zmm7" is 7]
+    each 4 "{a} + 4*{one}" ["zmm8" is 8 "zmm9" is 9]
+    once 5 "{a} + {five}" ["zmm10" is 10 "zmm11" is 11]
+    each 6 "{a} + 2*{three}" ["zmm12" is 12 "zmm13" is 13]
+    once 7 "{next}" ["zmm14" is 14 "zmm15" is 15]
+    each 8 "{next} + {one}" ["zmm16" is 16 "zmm17" is 17]
+    once 9 "{next} + 2*{one}" ["zmm18" is 18 "zmm19" is 19]
+    each 10 "{next} + {three}" ["zmm20" is 20 "zmm21" is 21]
+    once 11 "{next} + 4*{one}" ["zmm22" is 22 "zmm23" is 23]
+    each 12 "{next} + {five}" ["zmm24" is 24 "zmm25" is 25]
+    once 13 "{next} + 2*{three}" ["zmm26" is 26 "zmm27" is 27]
 }
 
 tile! {
     /// the products of 7 rows and 3 vectors.
     tile_7x3, whole_7x3, (21, 3, false), 192,
-    ["zmm28" from 0 "zmm29" from 64 "zmm30" from 128],
-    once 0 ["zmm0" is 0 "zmm1" is 1 "zmm2" is 2]
-    each 1 ["zmm3" is 3 "zmm4" is 4 "zmm5" is 5]
-    once 2 ["zmm6" is 6 "zmm7" is 7 "zmm8" is 8]
-    once 3 ["zmm9" is 9 "zmm10" is 10 "zmm11" is 11]
-    each 4 ["zmm12" is 12 "zmm13" is 13 "zmm14" is 14]
-    once 5 ["zmm15" is 15 "zmm16" is 16 "zmm17" is 17]
-    once 6 ["zmm18" is 18 "zmm19" is 19 "zmm20" is 20]
+    ["zmm28" from 0 by "1to16" "zmm31" "zmm29" from 64 by "1to16" "zmm31" "zmm30" from 128 by "1to16" "zmm31"],
+    once 0 "{a}" ["zmm0" is 0 "zmm1" is 1 "zmm2" is 2]
+    each 1 "{a} + {one}" ["zmm3" is 3 "zmm4" is 4 "zmm5" is 5]
+    once 2 "{a} + 2*{one}" ["zmm6" is 6 "zmm7" is 7 "zmm8" is 8]
+    once 3 "{a} + {three}" ["zmm9" is 9 "zmm10" is 10 "zmm11" is 11]
+    each 4 "{a} + 4*{one}" ["zmm12" is 12 "zmm13" is 13 "zmm14" is 14]
+    once 5 "{a} + {five}" ["zmm15" is 15 "zmm16" is 16 "zmm17" is 17]
+    once 6 "{a} + 2*{three}" ["zmm18" is 18 "zmm19" is 19 "zmm20" is 20]
 }
 
 tile! {
     /// the products of 14 rows and a vector.
     tile_14x1, whole_14x1, (14, 1, false), 64,
-    ["zmm28" from 0],
-    each 0 ["zmm0" is 0]
-    each 1 ["zmm1" is 1]
-    each 2 ["zmm2" is 2]
-    each 3 ["zmm3" is 3]
-    each 4 ["zmm4" is 4]
-    each 5 ["zmm5" is 5]
-    each 6 ["zmm6" is 6]
-    each 7 ["zmm7" is 7]
-    each 8 ["zmm8" is 8]
-    each 9 ["zmm9" is 9]
-    each 10 ["zmm10" is 10]
-    each 11 ["zmm11" is 11]
-    each 12 ["zmm12" is 12]
-    each 13 ["zmm13" is 13]
+    ["zmm28" from 0 by "1to16" "zmm31"],
+    each 0 "{a}" ["zmm0" is 0] each 1 "{a} + {one}" ["zmm1" is 1]
+    each 2 "{a} + 2*{one}" ["zmm2" is 2] each 3 "{a} + {three}" ["zmm3" is 3]
+    each 4 "{a} + 4*{one}" ["zmm4" is 4] each 5 "{a} + {five}" ["zmm5" is 5]
+    each 6 "{a} + 2*{three}" ["zmm6" is 6] each 7 "{next}" ["zmm7" is 7]
+    each 8 "{next} + {one}" ["zmm8" is 8] each 9 "{next} + 2*{one}" ["zmm9" is 9]
+    each 10 "{next} + {three}" ["zmm10" is 10] each 11 "{next} + 4*{one}" ["zmm11" is 11]
+    each 12 "{next} + {five}" ["zmm12" is 12] each 13 "{next} + 2*{three}" ["zmm13" is 13]
 }
 
 whole! {
     /// the products of 14 rows, a vector and a half.
     whole_14x2_half, (28, 2, true), 128,
-    ["zmm28" from 0 "ymm29" from 64],
-    each 0 ["zmm0" is 0 "zmm1" as "ymm1" is 1]
-    once 1 ["zmm2" is 2 "zmm3" as "ymm3" is 3]
-    each 2 ["zmm4" is 4 "zmm5" as "ymm5" is 5]
-    once 3 ["zmm6" is 6 "zmm7" as "ymm7" is 7]
-    each 4 ["zmm8" is 8 "zmm9" as "ymm9" is 9]
-    once 5 ["zmm10" is 10 "zmm11" as "ymm11" is 11]
-    each 6 ["zmm12" is 12 "zmm13" as "ymm13" is 13]
-    once 7 ["zmm14" is 14 "zmm15" as "ymm15" is 15]
-    each 8 ["zmm16" is 16 "zmm17" as "ymm17" is 17]
-    once 9 ["zmm18" is 18 "zmm19" as "ymm19" is 19]
-    each 10 ["zmm20" is 20 "zmm21" as "ymm21" is 21]
-    once 11 ["zmm22" is 22 "zmm23" as "ymm23" is 23]
-    each 12 ["zmm24" is 24 "zmm25" as "ymm25" is 25]
-    once 13 ["zmm26" is 26 "zmm27" as "ymm27" is 27]
+    ["zmm28" from 0 by "1to16" "zmm31" "ymm29" from 64 by "1to8" "ymm31"],
+    each 0 "{a}" ["zmm0" is 0 "zmm1" as "ymm1" is 1]
+    once 1 "{a} + {one}" ["zmm2" is 2 "zmm3" as "ymm3" is 3]
+    each 2 "{a} + 2*{one}" ["zmm4" is 4 "zmm5" as "ymm5" is 5]
+    once 3 "{a} + {three}" ["zmm6" is 6 "zmm7" as "ymm7" is 7]
+    each 4 "{a} + 4*{one}" ["zmm8" is 8 "zmm9" as "ymm9" is 9]
+    once 5 "{a} + {five}" ["zmm10" is 10 "zmm11" as "ymm11" is 11]
+    each 6 "{a} + 2*{three}" ["zmm12" is 12 "zmm13" as "ymm13" is 13]
+    once 7 "{next}" ["zmm14" is 14 "zmm15" as "ymm15" is 15]
+    each 8 "{next} + {one}" ["zmm16" is 16 "zmm17" as "ymm17" is 17]
+    once 9 "{next} + 2*{one}" ["zmm18" is 18 "zmm19" as "ymm19" is 19]
+    each 10 "{next} + {three}" ["zmm20" is 20 "zmm21" as "ymm21" is 21]
+    once 11 "{next} + 4*{one}" ["zmm22" is 22 "zmm23" as "ymm23" is 23]
+    each 12 "{next} + {five}" ["zmm24" is 24 "zmm25" as "ymm25" is 25]
+    once 13 "{next} + 2*{three}" ["zmm26" is 26 "zmm27" as "ymm27" is 27]
 }
 
 whole! {
     /// the products of 7 rows, 2 vectors and a half.
     whole_7x3_half, (21, 3, true), 192,
-    ["zmm28" from 0 "zmm29" from 64 "ymm30" from 128],
-    once 0 ["zmm0" is 0 "zmm1" is 1 "zmm2" as "ymm2" is 2]
-    each 1 ["zmm3" is 3 "zmm4" is 4 "zmm5" as "ymm5" is 5]
-    once 2 ["zmm6" is 6 "zmm7" is 7 "zmm8" as "ymm8" is 8]
-    once 3 ["zmm9" is 9 "zmm10" is 10 "zmm11" as "ymm11" is 11]
-    each 4 ["zmm12" is 12 "zmm13" is 13 "zmm14" as "ymm14" is 14]
-    once 5 ["zmm15" is 15 "zmm16" is 16 "zmm17" as "ymm17" is 17]
-    once 6 ["zmm18" is 18 "zmm19" is 19 "zmm20" as "ymm20" is 20]
+    ["zmm28" from 0 by "1to16" "zmm31" "zmm29" from 64 by "1to16" "zmm31" "ymm30" from 128 by "1to8" "ymm31"],
+    once 0 "{a}" ["zmm0" is 0 "zmm1" is 1 "zmm2" as "ymm2" is 2]
+    each 1 "{a} + {one}" ["zmm3" is 3 "zmm4" is 4 "zmm5" as "ymm5" is 5]
+    once 2 "{a} + 2*{one}" ["zmm6" is 6 "zmm7" is 7 "zmm8" as "ymm8" is 8]
+    once 3 "{a} + {three}" ["zmm9" is 9 "zmm10" is 10 "zmm11" as "ymm11" is 11]
+    each 4 "{a} + 4*{one}" ["zmm12" is 12 "zmm13" is 13 "zmm14" as "ymm14" is 14]
+    once 5 "{a} + {five}" ["zmm15" is 15 "zmm16" is 16 "zmm17" as "ymm17" is 17]
+    once 6 "{a} + 2*{three}" ["zmm18" is 18 "zmm19" is 19 "zmm20" as "ymm20" is 20]
 }
