@@ -8,8 +8,6 @@ use super::{Body, Simd};
 use crate::base::level::Level;
 
 mod strip;
-#[cfg(all(test, target_os = "linux", not(miri)))]
-mod tests;
 
 /// Exists only where [`run`] has been entered.
 #[derive(Clone, Copy)]
