@@ -37,8 +37,6 @@ pub(crate) mod scalar;
 mod simd128;
 pub(crate) mod stream;
 pub(crate) mod taps;
-#[cfg(all(test, target_arch = "x86_64", target_os = "linux", not(miri)))]
-mod tile_tests;
 #[cfg(test)]
 mod tests;
 

@@ -6,6 +6,9 @@ use super::{Body, One, Simd, available, dispatch};
 use crate::base::level::{Level, best, level};
 use crate::gemm::pack::packed_len;
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+mod tiles;
+
 /// Runs all lane-wise operations on `a`, `b`, `c` and compares with scalar code.
 struct Lanes<'a>(&'a [f32; 16], &'a [f32; 16], &'a [f32; 16]);
 

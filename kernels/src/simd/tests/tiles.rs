@@ -104,14 +104,19 @@ impl<const MR: usize, const NV: usize, const ROW: usize> Body for Tile<MR, NV, R
 
 #[test]
 fn tiles_read_what_is_theirs() {
-    if !available().any(|level| level == Level::Avx512) {
-        // There is no such loop on this processor.
-        return;
+    // Where the processor has such a loop.
+    if available().any(|level| level == Level::Avx2) {
+        dispatch(Level::Avx2, Tile::<6, 2, 16>);
+        dispatch(Level::Avx2, Tile::<6, 2, 19>);
+        dispatch(Level::Avx2, Tile::<6, 1, 17>);
+        dispatch(Level::Avx2, Tile::<3, 3, 18>);
     }
-    dispatch(Level::Avx512, Tile::<14, 2, 16>);
-    dispatch(Level::Avx512, Tile::<14, 2, 19>);
-    dispatch(Level::Avx512, Tile::<14, 1, 17>);
-    dispatch(Level::Avx512, Tile::<7, 3, 18>);
+    if available().any(|level| level == Level::Avx512) {
+        dispatch(Level::Avx512, Tile::<14, 2, 16>);
+        dispatch(Level::Avx512, Tile::<14, 2, 19>);
+        dispatch(Level::Avx512, Tile::<14, 1, 17>);
+        dispatch(Level::Avx512, Tile::<7, 3, 18>);
+    }
 }
 
 /// Whole tiles of rows that begin `ROW` elements apart, or if that is 0 a number that only the
@@ -192,43 +197,28 @@ impl<const MR: usize, const NV: usize, const ROW: usize> Body for Whole<MR, NV, 
     }
 }
 
-#[test]
-fn whole_tiles_read_and_write_what_is_theirs() {
-    if !available().any(|level| level == Level::Avx512) {
+/// Whole tiles of a level, whose output has one of these widths, with rows that are a constant apart
+/// and with rows whose distance only the tile's caller knows.
+fn whole<const MR: usize, const NV: usize>(level: Level, widths: &[usize]) {
+    if !available().any(|found| found == level) {
         return;
     }
     for k in [0, 1, 3, 4, 9, 16] {
         for (lines, accumulate) in [(1, false), (1, true), (3, false)] {
-            let of = |width| (k, lines, width, accumulate);
-            for width in [17, 24, 25, 32] {
-                whole::<14, 2, 20>(of(width));
-                whole::<14, 2, 6>(of(width));
-            }
-            for width in [1, 16] {
-                whole::<14, 1, 20>(of(width));
-                whole::<14, 1, 3>(of(width));
-            }
-            for width in [33, 40, 41, 48] {
-                whole::<7, 3, 20>(of(width));
-                whole::<7, 3, 2>(of(width));
-            }
-            if lines > 1 {
-                continue;
-            }
-            for width in [17, 24, 25, 32] {
-                whole::<14, 2, 0>(of(width));
-            }
-            for width in [1, 16] {
-                whole::<14, 1, 0>(of(width));
-            }
-            for width in [33, 40, 41, 48] {
-                whole::<7, 3, 0>(of(width));
+            for &width in widths {
+                let of = (k, lines, width, accumulate);
+                one::<MR, NV, 20>(level, of);
+                one::<MR, NV, 3>(level, of);
+                if lines == 1 {
+                    one::<MR, NV, 0>(level, of);
+                }
             }
         }
     }
 }
 
-fn whole<const MR: usize, const NV: usize, const ROW: usize>(
+fn one<const MR: usize, const NV: usize, const ROW: usize>(
+    level: Level,
     (k, lines, width, accumulate): (usize, usize, usize, bool),
 ) {
     let body = Whole::<MR, NV, ROW> {
@@ -237,11 +227,21 @@ fn whole<const MR: usize, const NV: usize, const ROW: usize>(
         width,
         accumulate,
     };
-    dispatch(Level::Avx512, body);
+    dispatch(level, body);
 }
 
-/// A tile of 14 rows and a vector whose slices are some elements too short.
-struct Short {
+#[test]
+fn whole_tiles_read_and_write_what_is_theirs() {
+    whole::<6, 2>(Level::Avx2, &[9, 12, 15, 16]);
+    whole::<6, 1>(Level::Avx2, &[1, 8]);
+    whole::<3, 3>(Level::Avx2, &[17, 20, 23, 24]);
+    whole::<14, 2>(Level::Avx512, &[17, 24, 25, 32]);
+    whole::<14, 1>(Level::Avx512, &[1, 16]);
+    whole::<7, 3>(Level::Avx512, &[33, 40, 41, 48]);
+}
+
+/// A tile of `MR` rows and a vector whose slices are some elements too short.
+struct Short<const MR: usize> {
     /// Whether the distance of its rows is a constant.
     known: bool,
     lines: usize,
@@ -252,13 +252,13 @@ struct Short {
     width: usize,
 }
 
-impl Body for Short {
+impl<const MR: usize> Body for Short<MR> {
     type Out = bool;
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> bool {
-        let (a, b) = (numbers(13 * 8 + 5, 1), numbers(5 * 16, 2));
-        let bias = numbers(16, 3);
+        let (a, b) = (numbers((MR - 1) * 8 + 5, 1), numbers(5 * S::LANES, 2));
+        let bias = numbers(S::LANES, 3);
         let mut output = [0.0; 15 * 20];
         let mut block = Block::new(&mut output, 20, 15, 20);
         let rows = Rows {
@@ -275,20 +275,25 @@ impl Body for Short {
         let mut to = block.patch(0..self.rows, 0..self.width);
         let b = &b[self.b..];
         if self.known {
-            return s.tile::<14, 1, 8>(&rows, b, &[], &mut to, &finish);
+            return s.tile::<MR, 1, 8>(&rows, b, &[], &mut to, &finish);
         }
-        s.tile::<14, 1, 0>(&rows, b, &[], &mut to, &finish)
+        s.tile::<MR, 1, 0>(&rows, b, &[], &mut to, &finish)
     }
 }
 
 #[test]
 fn whole_tiles_that_lack_elements_are_refused() {
-    if !available().any(|level| level == Level::Avx512) {
+    refused::<6>(Level::Avx2, 8);
+    refused::<14>(Level::Avx512, 16);
+}
+
+fn refused<const MR: usize>(level: Level, lanes: usize) {
+    if !available().any(|found| found == level) {
         return;
     }
-    let all = [1, 0, 0, 0, 14, 16];
+    let all = [1, 0, 0, 0, MR, lanes];
     let run = |known, [lines, a, b, bias, rows, width]: [usize; 6]| {
-        let short = Short {
+        let short = Short::<MR> {
             known,
             lines,
             a,
@@ -297,11 +302,19 @@ fn whole_tiles_that_lack_elements_are_refused() {
             rows,
             width,
         };
-        std::panic::catch_unwind(|| dispatch(Level::Avx512, short))
+        std::panic::catch_unwind(|| dispatch(level, short))
     };
     for known in [true, false] {
         assert!(run(known, all).unwrap());
-        for (at, value) in [(1, 1), (2, 1), (3, 1), (4, 13), (4, 15), (5, 0), (5, 17)] {
+        for (at, value) in [
+            (1, 1),
+            (2, 1),
+            (3, 1),
+            (4, MR - 1),
+            (4, MR + 1),
+            (5, 0),
+            (5, lanes + 1),
+        ] {
             let mut one = all;
             one[at] = value;
             assert!(run(known, one).is_err(), "{one:?}");
