@@ -23,28 +23,23 @@ const SHORT: usize = 128;
 /// Elements of half of a row of a strip.
 const HALF: usize = tile::STRIP / 2;
 
-/// Whether the rows of a strip never push each other out of the first cache: those of AVX2 are six,
-/// fewer than a cache has ways.
-#[inline(always)]
-const fn are_few(level: Level) -> bool {
-    matches!(level, Level::Avx2)
-}
-
 /// Whether rows are multiplied where they lie even if B is near, so that a copy of them would serve
-/// many panels.
+/// many panels. Those of AVX2 are six, fewer than a first cache has ways, and never push each other
+/// out of it.
 #[inline(always)]
 pub(super) fn pays_near(level: Level) -> bool {
-    are_few(level) || first_cache_is_wide()
+    level == Level::Avx2 || first_cache_is_wide()
 }
 
 /// Whether rows of `k` elements, `apart` from each other, are multiplied where they lie by some
 /// panels of B.
 #[inline(always)]
 fn pays(level: Level, apart: usize, k: usize, panels: usize) -> bool {
+    if level == Level::Avx2 {
+        return true;
+    }
     // Long rows may fall on the same lines of a cache; a copy does not.
-    if are_few(level) {
-        true
-    } else if first_cache_is_wide() {
+    if first_cache_is_wide() {
         !apart.is_multiple_of(1024)
     } else if indexes_freely() {
         (panels <= FEW_PANELS || apart <= SHORT) && !apart.is_multiple_of(512)

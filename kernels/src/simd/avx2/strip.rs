@@ -47,8 +47,7 @@ macro_rules! tile {
             unsafe {
                 asm!(
                     // An operand has to be named.
-                    "/* {three} {five} */",
-                    "test {turns}, {turns}", "je 3f", "2:",
+                    "/* {three} {five} */", "test {turns}, {turns}", "je 3f", "2:",
                     column!(0, $bytes, $b, $($row $sums)*),
                     column!(1, $bytes, $b, $($row $sums)*),
                     column!(2, $bytes, $b, $($row $sums)*),

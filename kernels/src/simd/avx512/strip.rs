@@ -87,20 +87,15 @@ macro_rules! products {
             column!($at, 3, $bytes, [$($b from $from by $lanes $element)*], $($kind $row $place [$($sum $(as $name)? is $index)*])*),
             "prefetcht1 [{ahead}]", "prefetcht1 [{ahead} + 64]", "add {ahead}, {apart}",
             $(concat!("add ", $pointer, ", 4*4"),)*
-            concat!("add {b}, 4*", $bytes),
-            "dec {steps}", "jne 2b", "3:",
+            concat!("add {b}, 4*", $bytes), "dec {steps}", "jne 2b", "3:",
             "test {tail}, {tail}", "je 5f", "4:",
             column!($at, 0, $bytes, [$($b from $from by $lanes $element)*], $($kind $row $place [$($sum $(as $name)? is $index)*])*),
             $(concat!("add ", $pointer, ", 4"),)*
-            concat!("add {b}, ", $bytes),
-            "dec {tail}", "jne 4b", "5:",
+            concat!("add {b}, ", $bytes), "dec {tail}", "jne 4b", "5:",
             $($operands)*
-            a = inout(reg) $a => _,
-            b = inout(reg) $b_rows => _,
-            steps = inout(reg) $steps => _,
-            tail = inout(reg) $tail => _,
-            ahead = inout(reg) $ahead.0 => _,
-            apart = in(reg) $ahead.1,
+            a = inout(reg) $a => _, b = inout(reg) $b_rows => _,
+            steps = inout(reg) $steps => _, tail = inout(reg) $tail => _,
+            ahead = inout(reg) $ahead.0 => _, apart = in(reg) $ahead.1,
             $($(inout($sum) $sums[$index],)*)*
             $(out($b) _,)*
             out("zmm31") _,
@@ -205,9 +200,7 @@ macro_rules! whole {
                         products!(
                             apart (
                                 next = inout(reg) a.wrapping_add(7 * of.row) => _,
-                                one = in(reg) one,
-                                three = in(reg) 3 * one,
-                                five = in(reg) 5 * one,
+                                one = in(reg) one, three = in(reg) 3 * one, five = in(reg) 5 * one,
                             ) ["{a}" "{next}"], $bytes, $b,
                             [$($kind $row $place [$($sum $(as $half_sum)? is $index)*])*],
                             sums, a, b, of.k / STEP, of.k % STEP, ahead
