@@ -90,9 +90,7 @@ pub(crate) const fn in_copy(registers: usize, rows: usize, vectors: usize) -> bo
 /// Whether a level has a loop of its own for such tiles, which a strip of all its rows is divided into.
 #[cfg(without = "images")]
 pub(crate) const fn is_whole(level: Level, registers: usize, rows: usize, vectors: usize) -> bool {
-    matches!(level, Level::Avx512 | Level::Avx2)
-        && !cfg!(miri)
-        && in_strip(registers, rows, vectors)
+    matches!(level, Level::Avx512 | Level::Avx2) && in_strip(registers, rows, vectors)
 }
 
 /// Whether rows that are not copied may be as many as the tallest tile of any level has: those of an
