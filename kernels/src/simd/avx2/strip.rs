@@ -2,12 +2,12 @@
 //!
 //! Where two threads share a core, each has half of the instructions that it can begin in a cycle,
 //! and those of a loop that a compiler makes of checked rows take longer than its multiplications.
-//! So several columns are a turn of the loop, and nothing in it is checked.
+//! So an iteration multiplies several columns, and nothing in it is checked.
 
 use core::arch::asm;
 use core::arch::x86_64::*;
 
-/// The instructions of column `$column` of a turn: `$bytes` has a row of B, whose vectors go to
+/// The instructions of column `$column` of an iteration: `$bytes` has a row of B, whose vectors go to
 /// registers from where they are, and an element of each row of A meets them.
 macro_rules! column {
     (
@@ -47,17 +47,17 @@ macro_rules! tile {
             unsafe {
                 asm!(
                     // An operand has to be named.
-                    "/* {three} {five} */", "test {turns}, {turns}", "je 3f", "2:",
+                    "/* {three} {five} */", "test {steps}, {steps}", "je 3f", "2:",
                     column!(0, $bytes, $b, $($row $sums)*),
                     column!(1, $bytes, $b, $($row $sums)*),
                     column!(2, $bytes, $b, $($row $sums)*),
                     column!(3, $bytes, $b, $($row $sums)*),
-                    "add {a}, 4*4", concat!("add {b}, 4*", $bytes), "dec {turns}", "jne 2b", "3:",
+                    "add {a}, 4*4", concat!("add {b}, 4*", $bytes), "dec {steps}", "jne 2b", "3:",
                     "test {rest}, {rest}", "je 5f", "4:",
                     column!(0, $bytes, $b, $($row $sums)*),
                     "add {a}, 4", concat!("add {b}, ", $bytes), "dec {rest}", "jne 4b", "5:",
                     a = inout(reg) a => _, b = inout(reg) b => _,
-                    turns = inout(reg) k / 4 => _, rest = inout(reg) k % 4 => _,
+                    steps = inout(reg) k / 4 => _, rest = inout(reg) k % 4 => _,
                     row = in(reg) row, three = in(reg) 3 * row, five = in(reg) 5 * row,
                     inout("ymm0") sums[0], inout("ymm1") sums[1], inout("ymm2") sums[2],
                     inout("ymm3") sums[3], inout("ymm4") sums[4], inout("ymm5") sums[5],
