@@ -81,11 +81,13 @@ def read(table: str) -> Plot | None:
     header, rows = _cells(lines[0]), [_cells(line) for line in lines[2:]]
     mean = _column(header, "geometric mean")
     if mean is not None:
-        worst, best = header.index("worst"), header.index("best")
-        bars = [
-            Bar(", ".join(row[:mean]), *(_numbers(row[at])[0] for at in (mean, worst, best)))
-            for row in rows
-        ]
+        worst, best = header.index("worst"), _column(header, "best") or mean
+        bars = []
+        for row in rows:
+            label = ", ".join(row[:mean])
+            if not any(cell.isalpha() for cell in label):
+                label = ", ".join(map(" ".join, zip(header[:mean], row, strict=False)))
+            bars.append(Bar(label, *(_numbers(row[at])[0] for at in (mean, worst, best))))
         return Plot("ratio", tuple(bars))
     seconds = _column(header, "seconds")
     if seconds is not None:

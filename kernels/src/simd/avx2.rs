@@ -284,10 +284,8 @@ impl Simd for Avx2 {
         }
         if let Some((low, high)) = finish.clamp {
             let (low, high) = (self.splat(low), self.splat(high));
-            for sums in &mut sums {
-                for v in 0..NV {
-                    sums[v] = self.min(high, self.max(low, sums[v]));
-                }
+            for x in sums.as_flattened_mut() {
+                *x = self.min(high, self.max(low, *x));
             }
         }
         for (i, sums) in sums.iter().enumerate() {
