@@ -231,13 +231,18 @@ impl Simd for Avx2 {
         b: &[f32],
         _ahead: &[f32],
     ) -> usize {
-        let k = k.min(ROW).min(b.len() / (NV * LANES));
-        let (a, b) = (a.as_ptr().cast(), b.as_ptr());
-        // SAFETY: a row of A and B have so many columns and rows, by the minimum above.
-        match unsafe { self.products(sums, (a, b), (ROW, k)) } {
-            true => k,
-            false => 0,
+        if !has_loop(MR, NV) {
+            return 0;
         }
+        let k = k.min(ROW).min(b.len() / (NV * LANES));
+        let from = (a.as_ptr().cast(), b.as_ptr());
+        let sums = sums.as_flattened_mut();
+        let mut all = [self.zero(); 12];
+        all[..MR * NV].copy_from_slice(sums);
+        // SAFETY: a row of A and B have so many columns and rows, by the minimum above.
+        unsafe { self.products::<MR, NV>(&mut all, from, (ROW, k)) };
+        sums.copy_from_slice(&all[..MR * NV]);
+        k
     }
 
     #[inline(always)]
@@ -249,7 +254,7 @@ impl Simd for Avx2 {
         to: &mut Patch<'_>,
         finish: &Finish<'_>,
     ) -> bool {
-        if !matches!((MR, NV), (6, 1 | 2) | (3, 3)) {
+        if !has_loop(MR, NV) {
             return false;
         }
         let (apart, rest) = checked::<MR, NV, ROW>(LANES, a, b, to, finish);
@@ -259,36 +264,32 @@ impl Simd for Avx2 {
                 *bias = self.load_up_to(&from[v * LANES..to.columns()]);
             }
         }
-        let mut sums = [[self.zero(); NV]; MR];
+        let mut sums = [self.zero(); 12];
         for line in 0..a.lines {
             let from = (
                 a.data.as_ptr().wrapping_add(line * a.pitch),
                 b.as_ptr().wrapping_add(line * a.k * NV * LANES),
             );
             // SAFETY: the rows of A and B were found in their slices above.
-            unsafe { self.products(&mut sums, from, (apart, a.k)) };
+            unsafe { self.products::<MR, NV>(&mut sums, from, (apart, a.k)) };
         }
         // One step at a time, so that a compiler unrolls its loop and keeps the sums in registers.
-        for sums in &mut sums {
-            for v in 0..NV {
-                sums[v] = self.add(sums[v], bias[v]);
-            }
+        let sums = &mut sums[..MR * NV];
+        for (i, x) in sums.iter_mut().enumerate() {
+            *x = self.add(*x, bias[i % NV]);
         }
         if finish.accumulate {
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let row = to.row(i);
-                for v in 0..NV {
-                    sums[v] = self.add(sums[v], self.load_up_to(&row[v * LANES..]));
-                }
+            for (i, x) in sums.iter_mut().enumerate() {
+                *x = self.add(*x, self.load_up_to(&to.row(i / NV)[i % NV * LANES..]));
             }
         }
         if let Some((low, high)) = finish.clamp {
             let (low, high) = (self.splat(low), self.splat(high));
-            for x in sums.as_flattened_mut() {
+            for x in &mut *sums {
                 *x = self.min(high, self.max(low, *x));
             }
         }
-        for (i, sums) in sums.iter().enumerate() {
+        for (i, sums) in sums.chunks_exact(NV).enumerate() {
             let row = to.row(i);
             if rest == LANES {
                 let row = &mut row[..NV * LANES];
@@ -305,32 +306,31 @@ impl Simd for Avx2 {
     }
 }
 
+/// Whether there is a loop for tiles of so many rows and vectors.
+const fn has_loop(rows: usize, vectors: usize) -> bool {
+    matches!((rows, vectors), (6, 1 | 2) | (3, 3))
+}
+
 impl Avx2 {
-    /// Adds the products of `k` columns to sums, and returns whether there is a loop for them.
+    /// Adds the products of `k` columns to the sums of a tile.
     ///
     /// # Safety
-    /// Row `i` of A has `k` elements from `a + i * apart` on, and B has as many rows of `NV` vectors,
+    /// There is a loop for it. Row `i` of A has `k` elements from `a + i * apart` on, and B has as many rows of `NV` vectors,
     /// where `of` is `apart` and `k`.
     #[inline(always)]
     unsafe fn products<const MR: usize, const NV: usize>(
         self,
-        sums: &mut [[__m256; NV]; MR],
+        sums: &mut [__m256; 12],
         from: (*const f32, *const f32),
         of: (usize, usize),
-    ) -> bool {
-        let mut all = [self.zero(); 12];
-        let sums = sums.as_flattened_mut();
-        all[..MR * NV].copy_from_slice(sums);
+    ) {
         // SAFETY: by the caller; `self` proves that the processor has AVX2 and FMA.
         unsafe {
-            match (MR, NV) {
-                (6, 1) => strip::tile_6x1(&mut all, from, of),
-                (6, 2) => strip::tile_6x2(&mut all, from, of),
-                (3, 3) => strip::tile_3x3(&mut all, from, of),
-                _ => return false,
+            match NV {
+                1 => strip::tile_6x1(sums, from, of),
+                2 => strip::tile_6x2(sums, from, of),
+                _ => strip::tile_3x3(sums, from, of),
             }
         }
-        sums.copy_from_slice(&all[..MR * NV]);
-        true
     }
 }

@@ -116,21 +116,15 @@ pub(super) fn checked<const MR: usize, const NV: usize, const ROW: usize>(
     finish: &Finish<'_>,
 ) -> (usize, usize) {
     let rest = to.columns.wrapping_sub((NV - 1) * lanes);
-    assert!(
-        to.rows == MR && rest.wrapping_sub(1) < lanes,
-        "the output of a tile"
-    );
+    let whole = to.rows == MR && rest.wrapping_sub(1) < lanes;
+    assert!(whole, "the output of a tile");
     // One line has no other line in a distance.
     let apart = if ROW == 0 { a.pitch } else { ROW };
     assert!(ROW > 0 || a.lines == 1, "the rows of a tile");
-    assert!(
-        a.fit(MR, apart) && b.len() / (NV * lanes) >= a.lines * a.k,
-        "a tile outside of its matrices"
-    );
-    assert!(
-        finish.bias.is_none_or(|bias| bias.len() >= to.columns),
-        "the bias of a tile"
-    );
+    let there = a.fit(MR, apart) && b.len() / (NV * lanes) >= a.lines * a.k;
+    assert!(there, "a tile outside of its matrices");
+    let biased = finish.bias.is_none_or(|bias| bias.len() >= to.columns);
+    assert!(biased, "the bias of a tile");
     (apart, rest)
 }
 

@@ -35,12 +35,9 @@ pub(super) fn pays_near(level: Level) -> bool {
 /// panels of B.
 #[inline(always)]
 fn pays(level: Level, apart: usize, k: usize, panels: usize) -> bool {
-    if level == Level::Avx2 {
-        return true;
-    }
     // Long rows may fall on the same lines of a cache; a copy does not.
-    if first_cache_is_wide() {
-        !apart.is_multiple_of(1024)
+    if pays_near(level) {
+        level == Level::Avx2 || !apart.is_multiple_of(1024)
     } else if indexes_freely() {
         (panels <= FEW_PANELS || apart <= SHORT) && !apart.is_multiple_of(512)
     } else {

@@ -98,8 +98,7 @@ macro_rules! products {
             ahead = inout(reg) $ahead.0 => _, apart = in(reg) $ahead.1,
             $($(inout($sum) $sums[$index],)*)*
             $(out($b) _,)*
-            out("zmm31") _,
-            options(nostack, readonly),
+            out("zmm31") _, options(nostack, readonly),
         )
     };
 }
