@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tools.codegen.conversion import ConversionError
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tools.codegen.conversion import ConversionError, UnsupportedError
 
 
 class FileError(ConversionError):
@@ -17,6 +20,20 @@ class FeaturesError(ConversionError):
 
     exit_code = 4
     title = "the recorded features don't match the model"
+
+
+def sizes_advised(err: UnsupportedError, names: Sequence[str]) -> UnsupportedError:
+    """Returns an error with what helps where a model leaves sizes open.
+
+    Args:
+        err: Why the model is refused.
+        names: Its open dimensions.
+    """
+    if not names:
+        return err
+    what = ", ".join(names)
+    advice = f"if it needs a number for {what}, give the sizes of the inputs with --input_shape"
+    return UnsupportedError.of([p if p.advice else replace(p, advice=advice) for p in err.problems])
 
 
 # Characters of a message of another program that are shown.

@@ -16,15 +16,16 @@ from converters.tf.describe.architecture import FOLDER, description_files
 from converters.tf.describe.steady import settled, unsettled
 from converters.tf.emit.crate import Features, crate_files
 from converters.tf.emit.model import ModelText, model_text
-from converters.tf.emit.opened import sizes_advice
+from converters.tf.emit.open_problems import open_problem, text_problem
 from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
-from converters.tf.errors import FileError, shortened
+from converters.tf.errors import FileError, shortened, sizes_advised
 from converters.tf.ir import budget
-from converters.tf.ir.dimensions import joined
+from converters.tf.ir.agreeing import differences
+from converters.tf.ir.dimensions import all_names, joined
 from converters.tf.ir.dimensions import names as named
-from converters.tf.ir.expressions import Size, counted, differences
-from converters.tf.ir.fixed import counted_dims, open_dims
+from converters.tf.ir.expressions import Size, counted
+from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
@@ -198,7 +199,7 @@ def _converted(request: Request, progress: Progress) -> Result:
         options = replace(options, tolerance=max(options.tolerance, _HALF_TOLERANCE))
     if any(v.data is not None and v.data.dtype == "int8" for v in loaded.trace.variables.values()):
         options = replace(options, tolerance=max(options.tolerance, _INT8_TOLERANCE))
-    if problem := _text_problem(graph, options) or _open_problem(graph, options):
+    if problem := text_problem(graph, options) or open_problem(graph, options):
         raise UsageError(problem)
     if wrong := _state_problems(graph, options):
         raise UsageError.of(wrong)
@@ -236,7 +237,8 @@ def _graph(trace: Trace) -> ir.Graph:
                 return convert(trace)
             except UnsupportedError as err:
                 if not found or not _is_given(trace, found[0]):
-                    raise _with_remedy(trace, err) from err
+                    names = all_names([port.shape for port in trace.inputs])
+                    raise sizes_advised(err, names) from err
                 shapes = joined([port.shape for port in trace.inputs], *found[0])
         inputs = zip(trace.inputs, shapes, strict=True)
         trace = replace(trace, inputs=tuple(replace(port, shape=shape) for port, shape in inputs))
@@ -246,55 +248,6 @@ def _is_given(trace: Trace, sizes: Sequence[Size]) -> bool:
     """Returns whether inputs have the dimensions of some sizes, which texts may decide instead."""
     known = {name for port in trace.inputs for dim in port.shape for name in named(dim)}
     return all(name in known for size in sizes for name in named(str(size)))
-
-
-def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
-    """Returns the error with what helps where the model leaves sizes open."""
-    dims = (dim for port in trace.inputs for dim in port.shape)
-    names = ", ".join(dict.fromkeys(name for dim in dims for name in named(dim)))
-    if not names:
-        return err
-    advice = f"if it needs a number for {names}, give the sizes of the inputs with --input_shape"
-    return UnsupportedError.of([p if p.advice else replace(p, advice=advice) for p in err.problems])
-
-
-def _text_problem(graph: ir.Graph, options: Options) -> Problem | None:
-    """Returns what a crate without std can't do with the model's text."""
-    written = [port.name for port in graph.outputs if port.value.dtype is ir.DType.STR]
-    if written and options.profile is Profile.NO_STD:
-        what = f"a crate without std has no strings, and the output {written[0]} is text"
-        return Problem("--profile=no_std", what, "end the model before it, at numbers or words")
-    read = [port.name for port in graph.inputs if port.dtype is ir.DType.STR]
-    if not read or options.embedded is None:
-        return None
-    what = f"tensors of tfp-embedded own their elements, and the input {read[0]} borrows its text"
-    return Problem("--embedded_from", what, "leave it out")
-
-
-def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:
-    """Returns what a crate can't have whose dimensions are open."""
-    dims, counts = open_dims(graph), counted_dims(graph)
-    bare = options.profile is Profile.NO_STD
-    unknown = [name for name, _ in options.most if name not in dims]
-    if unknown:
-        there = f"there are {', '.join(dims)}" if dims else "it leaves none open"
-        return Problem("--max", f"the model has no open dimension {unknown[0]!r}; {there}")
-    unbound = [name for name in dims if name not in dict(options.most)]
-    names = ", ".join([*(unbound if bare else dims), *counts])
-    if not names:
-        return None
-    advice = sizes_advice(graph)
-    if counts:
-        advice = "end the model before the values say how large a result is"
-    if bare:
-        if unbound and not counts:
-            advice = f"say how large it may be, such as --max {unbound[0]}=512, or {advice}"
-        what = f"a crate without std has fixed memory, and the model leaves {names} open"
-        return Problem("--profile=no_std", what, advice)
-    if options.binary:
-        what = f"confidence levels are for fixed sizes, and the model leaves {names} open"
-        return Problem("--binary_classification", what, advice)
-    return None
 
 
 def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:

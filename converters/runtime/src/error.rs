@@ -118,6 +118,8 @@ pub enum Wanted {
     AtLeast(usize),
     /// So many elements or fewer.
     AtMost(usize),
+    /// A multiple of so many elements.
+    MultipleOf(usize),
     /// As many elements as an axis of another input.
     As {
         /// How many that has.
@@ -142,6 +144,7 @@ impl fmt::Display for Wanted {
             Self::Exactly(size) => write!(f, "{size}"),
             Self::AtLeast(size) => write!(f, "at least {size}"),
             Self::AtMost(size) => write!(f, "at most {size}"),
+            Self::MultipleOf(size) => write!(f, "a multiple of {size}"),
             Self::As { size, input, axis } => write!(f, "{size} as axis {axis} of input {input}"),
             Self::Computed { size, of } => write!(f, "{size}, which is {of}"),
         }

@@ -220,6 +220,8 @@ pub enum Extent {
     Fixed(usize),
     /// The batch, or an open dimension of this number.
     Open(usize),
+    /// An open dimension of this number, which is a multiple of the other.
+    Multiple(usize, usize),
     /// What [`agree`] says once the open dimensions are known.
     Computed,
 }
@@ -264,6 +266,9 @@ impl<const N: usize> Open<N> {
             let wanted = match kind {
                 Extent::Fixed(expected) => (size != expected).then_some(Wanted::Exactly(expected)),
                 Extent::Open(number) => self.said(number, size, input, axis),
+                Extent::Multiple(number, of) => self
+                    .said(number, size, input, axis)
+                    .or_else(|| (!size.is_multiple_of(of)).then_some(Wanted::MultipleOf(of))),
                 Extent::Computed => None,
             };
             if let Some(wanted) = wanted {

@@ -14,7 +14,7 @@ from converters.tf import ir
 from converters.tf.emit.crate import Features
 from converters.tf.emit.model import feature_keys
 from converters.tf.errors import FeaturesError, shortened
-from converters.tf.ir.fixed import fixed, open_dims, sizes_of
+from converters.tf.ir.fixed import fixed, multiples, open_dims, sizes_of
 from converters.tf.ir.longest import longest_dims
 from converters.tf.ir.samples import made_texts
 from converters.tf.lower.trace import Predict
@@ -83,14 +83,21 @@ def with_sizes(
     names = [name for name in open_dims(graph) if name not in told]
     for least in _SIZES:
         try:
-            sizes = {name: least + place for place, name in enumerate(names)}
-            return fixed(graph, {n: min(size, most.get(n, size)) for n, size in sizes.items()})
+            wanted = {name: least + place for place, name in enumerate(names)}
+            sizes = {n: min(size, most.get(n, size)) for n, size in wanted.items()}
+            steps = multiples(graph)
+            return fixed(graph, {n: _stepped(s, steps.get(n, 1)) for n, s in sizes.items()})
         except ValueError:
             continue
     what = f"the model takes no inputs whose {', '.join(names)} are {least}"
     raise FeaturesError(
         Problem("made features", what, "record inputs that it takes, and pass them as --path_to_fv")
     )
+
+
+def _stepped(size: int, step: int) -> int:
+    """Returns the multiple of a number that is nearest below a size, or the first one."""
+    return max(size // step, 1) * step
 
 
 def made(

@@ -14,7 +14,8 @@ from converters.tf import ir
 from converters.tf.emit.context import Field
 from converters.tf.emit.model import ModelText, feature_keys, model_text
 from converters.tf.emit.npz import npz_bytes
-from converters.tf.emit.opened import Opened, OpenPort
+from converters.tf.emit.open_port import OpenPort
+from converters.tf.emit.opened import Opened
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.port_text import PortText
 from converters.tf.emit.ports import (

@@ -16,7 +16,7 @@ from converters.tf.emit.readings import reading_of
 from converters.tf.emit.statements import Code, Kind, Name
 from converters.tf.emit.weights import rust_type
 from converters.tf.ir.expressions import Atom, Floor, Size, Unknown, counted, size_at
-from converters.tf.ir.fixed import counted_dims, open_dims
+from converters.tf.ir.fixed import counted_dims, multiples, open_dims
 from converters.tf.ir.longest import longest_dims
 from converters.tf.ir.sizes import numbers
 from converters.tf.plan.arena import Plan, region
@@ -120,6 +120,7 @@ class Opened:
             return f"s.{name}"
         ((product, factor),) = size.terms
         names = [self._variables[a.name] for a in product if isinstance(a, Unknown)]
+        factor = 1 if size.whole[0] else factor
         self._read.update(names)
         return " * ".join([*(f"s.{n}" for n in names), *([str(factor)] if factor > 1 else [])])
 
@@ -131,9 +132,13 @@ class Opened:
 
     def view(self) -> dict[str, object]:
         """Returns what the templates name, once all expressions are made."""
+        images = any(len(port.value.shape) > 3 for port in self.plan.graph.inputs)
+        sample, steps = _IMAGE if images else _SEQUENCE, multiples(self.plan.graph)
         dims = [
             {
                 "name": name,
+                "step": steps.get(label, 1),
+                "sample": -(-sample // steps.get(label, 1)) * steps.get(label, 1),
                 "label": one_line(label),
                 "read": name in self._read,
                 "computed": name in self._computed,
@@ -151,9 +156,7 @@ class Opened:
             for label, name in self.counts.items()
         ]
         sizes = [{**vars(size), "read": size.name in self._read} for size in self.sizes]
-        images = any(len(port.value.shape) > 3 for port in self.plan.graph.inputs)
         parts = {
-            "sample": _IMAGE if images else _SEQUENCE,
             "idle": not counts and self._read.union(self._computed).isdisjoint(self.dims.values()),
             "sizes": sizes,
             "slots": self.slots,
@@ -200,7 +203,7 @@ class Opened:
     def sums(self) -> bool:
         """Returns whether an input has a size that is computed of open dimensions."""
         dims = (dim for port in self.plan.graph.inputs for dim in port.value.shape)
-        return any(isinstance(dim, Size) and not dim.name for dim in dims)
+        return any(isinstance(dim, Size) and not dim.whole[0] for dim in dims)
 
     def add_slots(self, slots: Sequence[SlotName]) -> None:
         """Adds the slots of all tensors to the fields."""
@@ -236,7 +239,7 @@ class Opened:
             for value in node.outputs:
                 for dim in value.shape:
                     size = dim.scale if isinstance(dim, ir.Batch) else dim
-                    if isinstance(size, Size) and not _is_product(size):
+                    if isinstance(size, Size) and not _is_positive(size):
                         self._field(size, 0 if counted(size) else 1)
 
     def _field(self, size: Size, least: int) -> str:
@@ -281,17 +284,11 @@ class Opened:
         if isinstance(part, Floor):
             return f"({self._checked(part.of, atom)}).over({part.by})"
         if atom is not None:
-            return atom(part.name)
-        self._computed.add(self._variables[part.name])
-        return self._variables[part.name]
-
-
-def sizes_advice(graph: ir.Graph) -> str:
-    """Returns how the open dimensions of a model are fixed."""
-    told = longest_dims(graph)
-    given = ["give the sizes with --input_shape"] if set(open_dims(graph)) - set(told) else []
-    named = ["give TextVectorization an output_sequence_length"] if told else []
-    return ", and ".join([*given, *named])
+            text = atom(part.name)
+        else:
+            text = self._variables[part.name]
+            self._computed.add(text)
+        return text if part.by == 1 else f"({text}).over({part.by})"
 
 
 def _wish(name: str) -> str:
@@ -304,98 +301,18 @@ def _atoms(size: int | Size) -> list[Atom]:
     return list(size.atoms()) if isinstance(size, Size) else []
 
 
-def _is_product(size: Size) -> bool:
-    """Returns whether a size is a product of open dimensions, which is never too small."""
+def _is_positive(size: Size) -> bool:
+    """Returns whether a size is a product of open dimensions or of parts, never too small."""
     (product, factor), *others = size.terms
     return not others and factor > 0 and all(isinstance(a, Unknown) for a in product)
 
 
+def _is_product(size: Size) -> bool:
+    """Returns whether a size is a product of whole open dimensions."""
+    ((product, _), *_) = size.terms
+    whole = all(isinstance(a, Unknown) and a.by == 1 for a in product)
+    return _is_positive(size) and (whole or bool(size.whole[0]))
+
+
 # What open dimensions are in the bench.
 _IMAGE, _SEQUENCE = 64, 128
-
-
-class OpenPort:
-    """An input or output of a model with open dimensions, as the templates see it.
-
-    Attributes:
-        axes: What each axis is, for an input.
-        call_dims: Its size along each axis in terms of `sizes`, for an input.
-        checks: Axes of an input whose sizes are computed, each with its expression and its text.
-        dims: The same in terms of `sizes` and of the places `s`, for an output.
-        counted: Whether the call counts how many elements it has, for an output.
-        most: The most elements, in a crate without std.
-        longest: Open dimensions that its texts decide, each with how these become tokens.
-        beyond: A shape of which one dimension is 1 more than the most it may be, for an input.
-    """
-
-    def __init__(self, port: PortText, opened: Opened) -> None:
-        self.field = port.field
-        self.name = one_line(port.name).replace("`", "'")
-        self.literal = string_literal(port.name)
-        self.key = string_literal(port.key)
-        self.type = port.type
-        self.shape = port.shape
-        self.rank = len(port.full)
-        self.extents = port.extents
-        self.zero = port.zero
-        self.sample = port.sample
-        self.element = port.element
-        self.kind = port.kind
-        self.lists = port.lists
-        self.read = port.read
-        names = list(opened.dims)
-        self.axes = [] if port.source else [_axis(dim, names) for dim in port.full]
-        self.call_dims = [] if port.source else [_of_call(dim, opened) for dim in port.full]
-        computed = [] if port.source else enumerate(port.full)
-        self.checks = [
-            {"axis": axis, "size": opened.check(dim), "text": string_literal(str(dim))}
-            for axis, dim in computed
-            if isinstance(dim, Size) and not dim.name
-        ]
-        self.longest = opened.longest(port)
-        self.dims = [_dim(dim, opened) for dim in port.full] if port.source else []
-        self.counted = any(map(counted, numbers(port.full))) if port.source else False
-        self.most = opened.elements(port.full) if opened.most else 0
-        self.beyond = _beyond(port.full, opened) if opened.most and not port.source else []
-
-
-def _beyond(shape: ir.Shape, opened: Opened) -> list[int]:
-    if not any(isinstance(d, Size) and d.name for d in shape):
-        return []
-    above = {name: most + 1 for name, most in opened.most.items()}
-    return [size_at(d, above) for d in numbers(shape)]
-
-
-def _axis(dim: ir.Dim, names: Sequence[str]) -> str:
-    if isinstance(dim, ir.Batch):
-        return "Extent::Open(0)"
-    if isinstance(dim, Size):
-        return f"Extent::Open({names.index(dim.name) + 1})" if dim.name else "Extent::Computed"
-    return f"Extent::Fixed({dim})"
-
-
-def _of_call(dim: ir.Dim, opened: Opened) -> str:
-    if isinstance(dim, ir.Batch):
-        return "sizes.batch"
-    return _plain(dim, opened) if isinstance(dim, Size) else str(dim)
-
-
-def _plain(size: Size, opened: Opened) -> str:
-    """Returns a size as an expression of Rust's own numbers."""
-    text = ""
-    for product, factor in sorted(size.terms, key=lambda term: term[1] < 0):
-        parts = [
-            f"({_plain(a.of, opened)}) / {a.by}"
-            if isinstance(a, Floor)
-            else f"sizes.{opened.dims[a.name]}"
-            for a in product
-        ]
-        parts += [str(abs(factor))] if abs(factor) != 1 or not product else []
-        text += (" - " if factor < 0 else " + " if text else "") + " * ".join(parts)
-    return text
-
-
-def _dim(dim: ir.Dim, opened: Opened) -> str:
-    if not isinstance(dim, ir.Batch):
-        return opened.text(dim)
-    return "sizes.batch" if dim.scale == 1 else f"sizes.batch * {opened.text(dim.scale)}"

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from converters.tf.ir.expressions import Size, Unknown, unknown
+from converters.tf.ir.agreeing import agreed
+from converters.tf.ir.expressions import Size, Unknown, multiple, unknown
 
 # A dimension of an input: `None` is the batch, a text is a name or an expression.
 Text: TypeAlias = int | str | None
@@ -18,7 +19,8 @@ def parsed(text: str) -> int:
     """Returns the size that an expression of names is: `past + 2*steps`.
 
     Raises:
-        ValueError: It is no sum, difference, product or quotient of names and numbers.
+        ValueError: It is no sum, difference, product or quotient of names and numbers; only a
+            name has a quotient that leaves nothing, `height/32`.
     """
     if len(text) > _LONGEST:
         raise ValueError(f"an expression of {len(text)} characters")
@@ -44,6 +46,9 @@ def _value(node: ast.expr, text: str) -> Any:
             return left * right
         if isinstance(node.op, ast.FloorDiv) and type(right) is int and right > 0:
             return left // right
+        named = isinstance(left, Size) and left.name
+        if isinstance(node.op, ast.Div) and named and type(right) is int and right > 0:
+            return multiple(named, right) // right
     raise ValueError(f"no expression of sizes: {text}")
 
 
@@ -55,6 +60,11 @@ def names(text: Text) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_names(size))) if isinstance(size, Size) else ()
 
 
+def all_names(shapes: Sequence[tuple[Text, ...]]) -> list[str]:
+    """Returns the open dimensions that shapes name, each once, in order."""
+    return list(dict.fromkeys(name for shape in shapes for dim in shape for name in names(dim)))
+
+
 def _names(size: Size) -> Iterator[str]:
     for atom in size.atoms():
         if isinstance(atom, Unknown):
@@ -62,13 +72,12 @@ def _names(size: Size) -> Iterator[str]:
 
 
 def joined(shapes: Sequence[tuple[Text, ...]], a: Size, b: Size) -> list[tuple[Text, ...]]:
-    """Returns shapes in which two sizes, of which one is a name, are the same."""
-    order = [name for shape in shapes for dim in shape for name in names(dim)]
+    """Returns shapes in which two sizes are the same, which `agreed` said they can be."""
+    order = all_names(shapes)
     if a.name and b.name:
         first, second = sorted((a.name, b.name), key=order.index)
         return replaced(shapes, {second: unknown(first)})
-    name, size = (a.name, b) if a.name else (b.name, a)
-    return replaced(shapes, {name: cast(int, size)})
+    return replaced(shapes, agreed(a, b))
 
 
 def replaced(

@@ -5,16 +5,14 @@ products, quotients and comparisons are again sizes, numbers and truth values. W
 for all calls is an `OpenSizeError`: it is refused, never guessed.
 
 An expression is a sum of products of atoms, each with a whole factor. An atom is an open dimension,
-which is at least 1, or a quotient rounded down. Two sizes are equal if these sums are, so that a
-size is never equal to a number.
+which is at least 1, the part of one that is a multiple, or a quotient rounded down. Two sizes are
+equal if these sums are, so that a size is never equal to a number.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, cast
@@ -31,14 +29,16 @@ class Unknown:
     Attributes:
         name: Its name.
         most: For a number that a call counts: it is at most this, and may be 0.
+        by: The atom is the dimension divided by this, which leaves nothing.
     """
 
     name: str
     most: Any = None
+    by: int = 1
 
     def __str__(self) -> str:
-        """Returns its name."""
-        return self.name
+        """Returns its name, or `height/32`."""
+        return self.name if self.by == 1 else f"{self.name}/{self.by}"
 
 
 @dataclass(frozen=True)
@@ -210,9 +210,17 @@ class Size:
     @property
     def name(self) -> str:
         """Returns the name of an open dimension; nothing of another expression."""
+        name, by = self.whole
+        return name if by == 1 else ""
+
+    @property
+    def whole(self) -> tuple[str, int]:
+        """Returns the open dimension that it is, and of what that is a multiple; else no name."""
         (product, factor), *others = self.terms
         atom = product[0] if len(product) == 1 else None
-        return atom.name if isinstance(atom, Unknown) and factor == 1 and not others else ""
+        if isinstance(atom, Unknown) and factor == atom.by and not others:
+            return atom.name, atom.by
+        return "", 1
 
     def at(self, sizes: Mapping[str, int]) -> int:
         """Returns the number for the open dimensions of a call, by name."""
@@ -230,15 +238,21 @@ class Size:
                 yield atom
 
     def with_atoms(self, change: Mapping[str, int]) -> int:
-        """Returns the expression with numbers or sizes in the places of open dimensions."""
+        """Returns the expression with numbers or sizes in the places of open dimensions.
+
+        Raises:
+            ValueError: A number is not the multiple that it has to be.
+        """
         total: Any = 0
         for product, factor in self.terms:
             part: Any = factor
             for atom in product:
                 if isinstance(atom, Floor):
                     part = part * (cast(Any, atom.of.with_atoms(change)) // atom.by)
+                elif atom.name in change:
+                    part = part * divided(change[atom.name], atom)
                 else:
-                    part = part * change.get(atom.name, Size({(atom,): 1}))
+                    part = part * Size({(atom,): 1})
             total = total + part
         return cast(int, total)
 
@@ -246,6 +260,22 @@ class Size:
 def unknown(name: str, most: int | None = None) -> int:
     """Returns the size that is an open dimension, or one that a call counts up to a size."""
     return cast(int, Size({(Unknown(name, most),): 1}))
+
+
+def multiple(name: str, by: int) -> int:
+    """Returns the size that is an open dimension, which is a multiple of a number."""
+    return cast(int, Size({(Unknown(name, None, by),): by}))
+
+
+def divided(size: int, part: Unknown) -> int:
+    """Returns the part of a dimension of some size.
+
+    Raises:
+        ValueError: The size is not the multiple that it has to be.
+    """
+    if not isinstance(size, Size) and size % part.by:
+        raise ValueError(f"{part.name} is {size}, which is not a multiple of {part.by}")
+    return size // part.by
 
 
 def is_open(size: object) -> bool:
@@ -257,34 +287,6 @@ def counted(size: object) -> list[Unknown]:
     """Returns the numbers in a size that a call counts."""
     atoms = size.atoms() if isinstance(size, Size) else ()
     return [atom for atom in atoms if isinstance(atom, Unknown) and atom.most is not None]
-
-
-# Pairs of sizes that had to be the same and were not, where somebody asks.
-_DIFFERENT: ContextVar[list[tuple[Size, Size]] | None] = ContextVar("different", default=None)
-
-
-@contextmanager
-def differences() -> Iterator[list[tuple[Size, Size]]]:
-    """Gives a list to which `differ` adds."""
-    found: list[tuple[Size, Size]] = []
-    token = _DIFFERENT.set(found)
-    try:
-        yield found
-    finally:
-        _DIFFERENT.reset(token)
-
-
-def differ(a: object, b: object) -> None:
-    """Notes that two sizes had to be the same, if one is an open dimension and may be the other."""
-    found = _DIFFERENT.get()
-    if found is None or not isinstance(a, Size) or not isinstance(b, Size) or a == b:
-        return
-    if counted(a) or counted(b):
-        return
-    for one, other in ((a, b), (b, a)):
-        if one.name and Unknown(one.name) not in other.atoms():
-            found.append((a, b))
-            return
 
 
 def surely(answer: Callable[[], bool]) -> bool:
@@ -317,11 +319,13 @@ def smallest(a: int, b: int) -> int:
 
 
 def _atom_text(atom: Atom) -> str:
-    return str(atom) if isinstance(atom, Unknown) else f"({atom})"
+    return str(atom) if isinstance(atom, Unknown) and atom.by == 1 else f"({atom})"
 
 
 def _atom_at(atom: Atom, sizes: Mapping[str, int]) -> int:
-    return sizes[atom.name] if isinstance(atom, Unknown) else atom.of.at(sizes) // atom.by
+    if isinstance(atom, Unknown):
+        return sizes[atom.name] // atom.by
+    return atom.of.at(sizes) // atom.by
 
 
 def _text(product: Product) -> str:

@@ -14,6 +14,13 @@ from converters.tf.ir.longest import longest_dims
 from converters.tf.ir.values import Array, Batch, Shape, Value, shape_text
 
 
+def multiples(graph: Graph) -> dict[str, int]:
+    """Returns the numbers of which open dimensions are multiples, by name, where it is not 1."""
+    dims = (dim for port in graph.inputs for dim in port.value.shape if isinstance(dim, Size))
+    atoms = (atom for dim in dims for atom in dim.atoms() if isinstance(atom, Unknown))
+    return {atom.name: atom.by for atom in atoms if atom.by > 1}
+
+
 def open_dims(graph: Graph) -> tuple[str, ...]:
     """Returns the names of the open dimensions besides the batch, in the order of the inputs.
 
@@ -48,10 +55,15 @@ def sizes_of(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, int]:
             expected = shape_text(port.value.shape)
             raise ValueError(f"input {port.name} has shape {shape}, not {expected}")
         for dim, size in zip(port.value.shape, shape, strict=True):
-            if isinstance(dim, Size) and not dim.name:
+            if not isinstance(dim, Size):
+                continue
+            name, by = dim.whole
+            if not name:
                 computed.append((port.name, dim, size))
-            elif isinstance(dim, Size) and found.setdefault(dim.name, size) != size:
-                raise ValueError(f"{dim!s} is {found[dim.name]}, and {size} in input {port.name}")
+            elif found.setdefault(name, size) != size:
+                raise ValueError(f"{name} is {found[name]}, and {size} in input {port.name}")
+            elif size % by:
+                raise ValueError(f"{name} is {size}, which is not a multiple of {by}")
     for name, longest in longest_dims(graph).items():
         found[name] = longest.of(inputs[longest.port.name])
     for name, of, size in computed:

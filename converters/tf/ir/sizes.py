@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from converters.tf.ir.expressions import differ, is_open
+from converters.tf.ir.agreeing import differ
+from converters.tf.ir.expressions import is_open
 from converters.tf.ir.values import Batch, Dim, Shape, shape_text
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from converters.tf.ir.expressions import is_open
+from converters.tf.ir.expressions import is_open, surely
 from converters.tf.ir.values import Array, Batch, Dim, Shape
 
 Objects: TypeAlias = npt.NDArray[Any]
@@ -69,7 +69,8 @@ def multiply(a: Dim, b: Dim) -> Dim:
     if isinstance(a, Batch):
         if b == 0:
             return 0
-        if not isinstance(b, Batch) and b > 0:
+        # A call refuses an open size below 1.
+        if not isinstance(b, Batch) and not surely(lambda: b <= 0):
             return Batch(a.scale * b)
         raise NotSymbolicError("a negative multiple of the batch size")
     return b if isinstance(b, Batch) else a * b
@@ -85,7 +86,7 @@ def divide(a: Dim, b: Dim) -> Dim:
         if a.scale % b.scale == 0:
             return a.scale // b.scale
     elif isinstance(a, Batch) and not isinstance(b, Batch):
-        if b > 0 and a.scale % b == 0:
+        if not surely(lambda: b <= 0) and a.scale % b == 0:
             return Batch(a.scale // b)
     elif not isinstance(a, Batch) and not isinstance(b, Batch) and b != 0:
         return a // b

@@ -33,6 +33,7 @@ from converters.tf.tests.open_models import (
     strided,
     text_cnn,
     two_inputs,
+    u_net,
 )
 from converters.tf.tf2rust import Request, graph_of
 from converters.tf.tf2rust import run as converted
@@ -148,6 +149,27 @@ def test_images(tmp_path: Path) -> None:
 """
     calls = [(24, 30), (8, 8), (9, 13)]
     _crate(small_net(), tmp_path, calls, wrong, {"": (None, None, 3)})
+
+
+def test_multiples(tmp_path: Path) -> None:
+    wrong = """\
+    let odd = Inputs { @0: View::new(&[0.0; 144], [1, 8, 6, 3]) };
+    let error = model.run(&odd, &mut outputs, &mut workspace).unwrap_err().to_string();
+    assert_eq!(error, "axis 2 of input @0 has 6 elements, expected a multiple of 4");
+"""
+    calls = [(24, 32), (8, 8), (4, 20)]
+    _crate(u_net(), tmp_path, calls, wrong, {"": (None, None, 3)})
+
+
+def test_a_bound_that_is_not_a_multiple(tmp_path: Path) -> None:
+    path = tmp_path / "net"
+    u_net().export(path, verbose=False)
+    most = (("height", 30), ("width", 32))
+    options = Options("net", path.name, profile=Profile.NO_STD, most=most)
+    shapes = LoadOptions(FixedShapes({"": (None, None, 3)}))
+    what = r"--max height=30: height is a multiple of 4, and 30 is not one \(take 32"
+    with pytest.raises(UsageError, match=what):
+        converted(Request(path, options, shapes))
 
 
 def _request(folder: Path, most: Sequence[tuple[str, int]], profile: Profile) -> Request:

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from converters.tf import ir
+from converters.tf.ir.agreeing import agreed, differ, differences
+from converters.tf.ir.dimensions import joined, parsed
 from converters.tf.ir.expressions import (
     OpenSizeError,
-    differ,
-    differences,
     is_open,
     largest,
+    multiple,
     size_at,
     smallest,
     surely,
@@ -157,6 +158,42 @@ def test_dimensions_that_had_to_be_the_same_are_noted() -> None:
         differ(T, 3)
     assert found == [(T, S), (T + 1, S)]
     differ(T, S)
+
+
+def test_a_dimension_that_has_to_be_a_multiple() -> None:
+    size: Any = multiple("t", 32)
+    assert str(size) == "32*(t/32)"
+    assert parsed(str(size)) == size
+    assert size.whole == ("t", 32)
+    assert (size + 31) // 32 * 2 == (size + 15) // 16
+    assert size // 32 >= 1
+    assert size_at(size, {"t": 64}) == 64
+    assert size.with_atoms({"t": multiple("t", 64)}) == multiple("t", 64)
+    with pytest.raises(ValueError, match="t is 33, which is not a multiple of 32"):
+        size.with_atoms({"t": 33})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "by"),
+    [
+        ((T + 15) // 16, (T + 31) // 32 * 2, 32),
+        (T, T // 2 * 2, 2),
+        (T // 3 * 3, T, 3),
+        (T // 2 * 2, T // 4 * 4, 4),
+        ((T + 1) // 2, (T + 3) // 4 * 2, 4),
+    ],
+)
+def test_scales_that_meet_again(one: Any, other: Any, by: int) -> None:
+    change = agreed(one, other)
+    assert change == {"t": multiple("t", by)}
+    assert one.with_atoms(change) == other.with_atoms(change)
+    assert joined([("t", "u")], one, other) == [(f"{by}*(t/{by})", "u")]
+
+
+def test_sizes_that_no_multiple_makes_the_same() -> None:
+    assert agreed(T + 1, T) == {}
+    assert agreed(T * T, 2 * T) == {}
+    assert agreed(T // 2 * 2, S // 2) == {}
 
 
 def _graph() -> ir.Graph:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from converters.tf.emit.model import ModelText
-from converters.tf.emit.opened import sizes_advice
+from converters.tf.emit.open_problems import sizes_advice
 from converters.tf.emit.options import Options, WeightsMode
 from converters.tf.emit.port_text import TEXT, WORD, WRITTEN, PortText
 from converters.tf.web.compile import BUILDS, LINK_SHARED, THREADED, Compiler, compile_modules

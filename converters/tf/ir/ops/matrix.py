@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from converters.tf.ir.expressions import differ
+from converters.tf.ir.agreeing import differ
 from converters.tf.ir.graph import Node, Op
 from converters.tf.ir.operands import Operands
 from converters.tf.ir.ops.functions import Function, affine, apply, finish

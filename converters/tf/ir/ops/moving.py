@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from converters.tf.ir.expressions import differ, unknown
+from converters.tf.ir.agreeing import differ
+from converters.tf.ir.expressions import unknown
 from converters.tf.ir.graph import Node, Op
 from converters.tf.ir.operands import Operands, wide
 from converters.tf.ir.sizes import ShapeError
