@@ -155,7 +155,8 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
         self.compute(&reader, x, out, scratch, self.layer.activation)
     }
 
-    /// As [`Filtered::run`], over axes that the call decides.
+    /// As [`Filtered::run`], over axes that the call decides; transposed, they are those of the
+    /// output.
     ///
     /// # Errors
     /// As [`Filtered::run`].
@@ -197,18 +198,29 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
         activation: Activation,
     ) -> Result<()> {
         let name = self.layer.name;
-        let sizes = self.layer.over(axes, x.len())?;
         // The filter is packed as for the smallest image: not transformed.
-        let packed = &self.layer.sizes;
-        let filter = self.taps.filter(name, Direction::Forward, packed, reader)?;
-        let forward = Forward {
-            bias: self.layer.bias(reader)?,
-            activation,
-            ..Forward::new(sizes, filter)
-        };
-        forward
-            .run(x, out, scratch, reader.parallel)
-            .map_err(at(name))
+        let filter = self
+            .taps
+            .filter(name, Self::DIRECTION, &self.layer.sizes, reader)?;
+        let bias = self.layer.bias(reader)?;
+        if TRANSPOSED {
+            let sizes = self.layer.over(axes, out.len())?;
+            let backward = BackwardInput {
+                bias,
+                activation,
+                ..BackwardInput::new(sizes, filter)
+            };
+            backward.run(x, out, scratch, reader.parallel)
+        } else {
+            let sizes = self.layer.over(axes, x.len())?;
+            let forward = Forward {
+                bias,
+                activation,
+                ..Forward::new(sizes, filter)
+            };
+            forward.run(x, out, scratch, reader.parallel)
+        }
+        .map_err(at(name))
     }
 
     fn compute<'a>(

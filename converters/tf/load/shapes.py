@@ -29,8 +29,8 @@ class FixedShapes:
     """What the caller says about the inputs' shapes.
 
     Attributes:
-        shapes: Dimensions without the batch, by input; the empty name is for an only input. `None`
-            leaves one open.
+        shapes: Dimensions by input, all or all but the batch; the empty name is for an only input.
+            `None` leaves one open.
         batch: The number of examples of each call; `None` leaves it to the call.
         assumed: What `given` took for dimensions that nobody gave: a line for each input.
     """
@@ -49,6 +49,7 @@ class FixedShapes:
             UsageError: As `given`.
         """
         shapes = self.given(inputs)
+        batch = self.batch_of([bool(s) and s[0] is None for _, s in inputs], shapes)
         several = sum(None in shape[1:] for shape in shapes) > 1
         scope = Scope()
 
@@ -57,7 +58,7 @@ class FixedShapes:
 
         return [
             tuple(
-                d if d is not None else dim(name, axis, len(shape)) if axis else self.batch
+                d if d is not None else dim(name, axis, len(shape)) if axis else batch
                 for axis, d in enumerate(shape)
             )
             for (name, _), shape in zip(inputs, shapes, strict=True)
@@ -88,6 +89,25 @@ class FixedShapes:
             raise UsageError.of(problems)
         return shapes
 
+    def batch_of(
+        self, opens: Sequence[bool], given: Sequence[tuple[int | None, ...]]
+    ) -> int | None:
+        """Returns the number of examples of each call, if the caller fixes it.
+
+        Args:
+            opens: Whether the first axis of each input is the batch, and open.
+            given: The shapes of the inputs with the dimensions that the caller gives.
+
+        Raises:
+            UsageError: It is given twice, in different ways.
+        """
+        firsts = [shape[0] for free, shape in zip(opens, given, strict=True) if free]
+        found = sorted({n for n in (*firsts, self.batch) if n is not None})
+        if len(found) > 1:
+            what = f"batches of {' and '.join(map(str, found))}"
+            raise UsageError(Problem("--input_shape", what, "give all inputs the same"))
+        return found[0] if found else None
+
     def _check(self, names: Sequence[str]) -> None:
         available = f"the model's inputs are {', '.join(names)}"
         problems = []
@@ -105,9 +125,9 @@ class FixedShapes:
     ) -> tuple[int | None, ...]:
         given = self.shapes.get(name, self.shapes.get(""))
         if given is not None:
-            full = (shape[0] if shape else None, *given)
+            full = given if len(given) == len(shape) else (shape[0] if shape else None, *given)
             agree = len(full) == len(shape) and all(
-                a in (None, b) for a, b in zip(shape[1:], given, strict=True)
+                a in (None, b) for a, b in zip(shape, full, strict=True)
             )
             if agree:
                 return full
@@ -115,6 +135,7 @@ class FixedShapes:
                 Problem(
                     f"--input_shape {name}={_flag(given)}",
                     f"the model's input has the shape {_text(shape)}",
+                    "give all dimensions, or all but the batch",
                 )
             )
         image = sides and len(shape) == 4 and shape[3] in _IMAGE_CHANNELS

@@ -13,6 +13,8 @@ from tools.codegen.conversion import Problem, UsageError
 from tools.codegen.names import Scope
 
 _NO_WORD = re.compile(r"\W+", re.ASCII)
+# How exporters call the length of a sequence, which may be an input's first axis.
+_LENGTH = re.compile(r"seq|len|time|step|frame|token", re.IGNORECASE)
 # How exporters call the batch, wherever it is.
 _BATCH = re.compile(r"batch|^(n|bs)$", re.IGNORECASE)
 # The axis from which on an image has its sides where its channels come first, and its rank.
@@ -84,7 +86,9 @@ def opened(
             for shape, places in zip(shapes, own, strict=True)
         ]
     shapes = replaced(shapes, sizes)
-    return [tuple(fixed.batch if dim is None else dim for dim in shape) for shape in shapes]
+    first = [bool(i.shape) and i.shape[0] in (None, *batches) for i in inputs]
+    size = fixed.batch_of(first, given) if batch is None else batch
+    return [tuple(size if dim is None else dim for dim in shape) for shape in shapes]
 
 
 def _number(dim: int | str | None) -> int | None:
@@ -111,7 +115,8 @@ def _numbers(inputs: Sequence[Named], given: Sequence[tuple[int | None, ...]]) -
 def _batches(inputs: Sequence[Named]) -> frozenset[str]:
     """Returns what the file calls the batch.
 
-    That is what has such a name; without one, all that is the first axis of an input.
+    That is what has such a name; without one, all that is the first axis of an input and is not
+    called as the length of a sequence is.
     """
     first = [i.shape[0] for i in inputs if i.shape and isinstance(i.shape[0], str)]
     every = [d for i in inputs for d in i.shape if isinstance(d, str)]
@@ -119,7 +124,7 @@ def _batches(inputs: Sequence[Named]) -> frozenset[str]:
         called = {s for s in symbols if _BATCH.search(s) and s.isidentifier()}
         if called and (symbols is first or len(called) == 1):
             return frozenset(called)
-    return frozenset(first)
+    return frozenset(symbol for symbol in first if not _LENGTH.search(symbol))
 
 
 def _word(symbol: str) -> str:

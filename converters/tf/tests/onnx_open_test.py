@@ -23,6 +23,7 @@ from converters.tf.lower.trace import Trace, TraceFunction, TraceNode
 from converters.tf.plan.arena import plan_memory
 from converters.tf.tests.checks import TOLERANCE, difference
 from converters.tf.tests.onnx_graphs import saved
+from converters.tf.tests.onnx_open_images import IMAGES
 from converters.tf.tests.onnx_open_models import MODELS, Case
 from converters.tf.tests.open_crates import Model, run
 from converters.tf.tf2rust import graph_of
@@ -52,7 +53,7 @@ def session_of(model: Any) -> Any:
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
-@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [*MODELS, *IMAGES], ids=lambda make: make.__name__)
 def test_models(make: Callable[[], Case], tmp_path: Path) -> None:
     case = make()
     loaded = load(saved(case.model, tmp_path), LoadOptions())
@@ -86,6 +87,12 @@ _WRONG = {
             "axis 1 of input @1 has 3 elements, expected 2 as axis 1 of input @0",
         )
     ],
+    "pyramid": [
+        (
+            "@0: View::new(&[0.5; 144], [1, 3, 8, 6])",
+            "axis 3 of input @0 has 6 elements, expected a multiple of 4",
+        )
+    ],
 }
 
 
@@ -100,7 +107,7 @@ def test_constants_of_nodes_that_are_gone_are_told_apart() -> None:
 
 def test_crates_at_several_sizes(tmp_path: Path) -> None:
     models = []
-    for make in MODELS:
+    for make in (*MODELS, *IMAGES):
         case = make()
         path = tmp_path / make.__name__
         path.mkdir()
@@ -133,6 +140,8 @@ def test_the_batch_is_what_is_called_so() -> None:
     assert _shapes({"x": ("batch", 4), "y": ("b", "batch")}, {}) == [(None, 4), ("b", None)]
     assert _shapes({"x": (None, "batch")}, {}) == [("steps", None)]
     assert _shapes({"x": ("N", "N", 2)}, {}) == [(None, "N", 2)]
+    # What is called as the steps of a sequence is no batch.
+    assert _shapes({"x": ("sequence_length", 4)}, {}) == [("sequence_length", 4)]
 
 
 def test_names_of_dimensions() -> None:
@@ -156,6 +165,18 @@ def test_a_size_that_is_given_counts_for_all_inputs() -> None:
         _shapes(inputs, {"x": (7,), "y": (8,)})
     states = {"x": ("batch", 3), "h": (1, "batch", 5)}
     assert _shapes(states, {"h": (4, 5)}) == [(4, 3), (1, 4, 5)]
+
+
+def test_whole_shapes_fix_the_batch() -> None:
+    inputs = {"x": ("batch", "seq"), "h": (2, "batch", 5)}
+    assert _shapes(inputs, {"x": (1, 7)}) == [(1, 7), (2, 1, 5)]
+    assert _shapes(inputs, {"x": (None, 7)}) == [(None, 7), (2, None, 5)]
+    assert _shapes({"x": (None, 4), "y": (None, 3)}, {"x": (2, 4)}) == [(2, 4), (2, 3)]
+    assert _shapes({"x": (3, "seq")}, {"x": (3, 7)}) == [(3, 7)]
+    with pytest.raises(UsageError, match=r"\[3, \?\] \(give all dimensions, or all but the batch"):
+        _shapes({"x": (3, None)}, {"x": (4, 7)})
+    with pytest.raises(UsageError, match="batches of 2 and 5"):
+        _shapes({"x": (None, 4), "y": (None, 3)}, {"x": (2, 4), "y": (5, 3)})
 
 
 def test_a_batch_that_is_given_counts_for_all_inputs() -> None:

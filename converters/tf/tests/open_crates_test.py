@@ -10,12 +10,20 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.emit.crate import Features
+from converters.tf.ir.expressions import size_at
 from converters.tf.ir.fixed import open_dims
 from converters.tf.load.model import trace_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.tests.checks import TOLERANCE
 from converters.tf.tests.open_crates import Model, run
-from converters.tf.tests.open_models import IMAGES, SEQUENCES, encoder, strided, two_inputs
+from converters.tf.tests.open_models import (
+    IMAGES,
+    SEQUENCES,
+    encoder,
+    strided,
+    two_inputs,
+    u_net,
+)
 from converters.tf.tf2rust import graph_of
 
 # A short sequence comes after a long one, which leaves its memory behind.
@@ -39,7 +47,7 @@ def _inputs(graph: ir.Graph, sizes: dict[str, int]) -> dict[str, ir.Array]:
     arrays: dict[str, ir.Array] = {}
     for port in graph.inputs:
         dims = port.value.shape
-        shape = [_EXAMPLES if isinstance(d, ir.Batch) else sizes.get(str(d), d) for d in dims]
+        shape = [_EXAMPLES if isinstance(d, ir.Batch) else size_at(d, sizes) for d in dims]
         kind = port.value.dtype.numpy
         data = random.normal(size=shape) if kind.kind == "f" else random.integers(0, 20, shape)
         arrays[port.name] = data.astype(kind)
@@ -76,6 +84,10 @@ def test_crates_at_several_sizes(tmp_path: Path) -> None:
     for make in IMAGES:
         shapes = FixedShapes({"": (None, None, 3)})
         models.append(_model(make(), make.__name__, list(_SIDES), [], shapes))
+    shapes = FixedShapes({"": (None, None, 3)})
+    odd = "@0: View::new(&[0.5; 144], [1, 8, 6, 3])"
+    text = "axis 2 of input @0 has 6 elements, expected a multiple of 4"
+    models.append(_model(u_net(), "u_net", [(8, 20), (4, 4), (32, 16)], [(odd, text)], shapes))
     names = len(models)
     assert f"{names} passed" in run(models, tmp_path, TOLERANCE)
 

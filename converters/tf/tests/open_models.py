@@ -9,6 +9,7 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
+import tensorflow as tf
 from keras import layers
 
 from converters.tf.tests.checks import model_of
@@ -37,6 +38,14 @@ class Counted(layers.Layer):  # type: ignore[misc]  # Keras has no types.
         count = keras.ops.cast(steps, "float32")
         places = keras.ops.cast(keras.ops.arange(1, 2 * steps + 1, 2), "float32")
         return x[..., :1] * (places[:, None] / count) + count
+
+
+class Doubled(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+    """Makes the sides of images twice as large: Keras' own layer can't be traced for open sides."""
+
+    def call(self, x: Any) -> Any:
+        """Returns the images."""
+        return tf.image.resize(x, 2 * tf.shape(x)[1:3])
 
 
 def _features(body: Callable[[Any], Any]) -> keras.Model:
@@ -244,6 +253,41 @@ def squeezed() -> keras.Model:
     return _image(body)
 
 
+def u_net() -> keras.Model:
+    """Scales that meet again: the sides have to be multiples of 4."""
+
+    def body(x: Any) -> Any:
+        first = layers.Conv2D(4, 3, padding="same", activation="relu")(x)
+        second = layers.Conv2D(6, 3, strides=2, padding="same", activation="relu")(first)
+        x = layers.Conv2D(8, 3, padding="same")(layers.MaxPooling2D()(second))
+        x = layers.Conv2DTranspose(6, 2, strides=2, activation="relu")(x)
+        x = layers.Conv2D(4, 3, padding="same")(layers.concatenate([x, second]))
+        return layers.Conv2D(2, 1)(layers.add([Doubled()(x), first]))
+
+    return _image(body)
+
+
+def grown() -> keras.Model:
+    """Transposed convolutions of all kinds."""
+
+    def body(x: Any) -> Any:
+        x = layers.Conv2DTranspose(5, 3, strides=2, padding="same", activation="relu")(x)
+        x = layers.Conv2DTranspose(4, (4, 3), strides=(2, 1))(x)
+        return layers.UpSampling2D((2, 3))(x)
+
+    return _image(body)
+
+
+def spread_line() -> keras.Model:
+    """A transposed convolution over a sequence."""
+
+    def body(x: Any) -> Any:
+        x = layers.Conv1DTranspose(5, 3, strides=2, padding="same", activation="relu")(x)
+        return layers.UpSampling1D(3)(layers.Conv1DTranspose(4, 4)(x))
+
+    return _features(body)
+
+
 SEQUENCES: tuple[Callable[[], keras.Model], ...] = (
     dense,
     pooled_words,
@@ -260,5 +304,6 @@ SEQUENCES: tuple[Callable[[], keras.Model], ...] = (
     wave,
     strided,
     counted,
+    spread_line,
 )
-IMAGES: tuple[Callable[[], keras.Model], ...] = (small_net, residual_net, squeezed)
+IMAGES: tuple[Callable[[], keras.Model], ...] = (small_net, residual_net, squeezed, grown)

@@ -12,14 +12,15 @@ import pytest
 from keras import layers
 
 from converters.tf import ir
-from converters.tf.ir.fixed import open_dims
+from converters.tf.ir.expressions import size_at
+from converters.tf.ir.fixed import multiples, open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.trace import Loaded
 from converters.tf.plan.arena import plan_memory
 from converters.tf.tests.checks import TOLERANCE
-from converters.tf.tests.open_models import IMAGES, SEQUENCES, two_inputs
+from converters.tf.tests.open_models import IMAGES, SEQUENCES, two_inputs, u_net
 from converters.tf.tf2rust import graph_of
 from tools.codegen.conversion import UnsupportedError
 
@@ -31,7 +32,7 @@ def _given(graph: ir.Graph, sizes: dict[str, int]) -> dict[str, ir.Array]:
     random = np.random.default_rng(sum(sizes.values()))
     arrays: dict[str, ir.Array] = {}
     for port in graph.inputs:
-        shape = [3 if isinstance(d, ir.Batch) else sizes.get(str(d), d) for d in port.value.shape]
+        shape = [3 if isinstance(d, ir.Batch) else size_at(d, sizes) for d in port.value.shape]
         kind = port.value.dtype.numpy
         data = random.normal(size=shape) if kind.kind == "f" else random.integers(0, 20, shape)
         arrays[port.name] = data.astype(kind)
@@ -64,6 +65,20 @@ def test_images(make: Callable[[], keras.Model]) -> None:
     assert open_dims(graph) == ("height", "width")
     for height, width in SIDES:
         _agree(loaded, graph, _given(graph, {"height": height, "width": width}))
+
+
+def test_scales_that_meet_again_need_multiples() -> None:
+    loaded = trace_model(u_net(), FixedShapes({"": (None, None, 3)}))
+    graph = graph_of(loaded)
+    assert open_dims(graph) == ("height", "width")
+    assert multiples(graph) == {"height": 4, "width": 4}
+    (port,) = graph.inputs
+    assert str(port.value.shape[1]) == "4*(height/4)"
+    for height, width in ((4, 4), (8, 20), (32, 16)):
+        _agree(loaded, graph, _given(graph, {"height": height, "width": width}))
+    given = np.zeros((1, 8, 6, 3), np.float32)
+    with pytest.raises(ValueError, match="width is 6, which is not a multiple of 4"):
+        interpret(graph, {port.name: given})
 
 
 def test_dimensions_that_have_to_be_the_same_become_one() -> None:
@@ -102,6 +117,14 @@ def test_what_an_op_needs_to_know_is_refused_by_name() -> None:
     model = keras.Model(x, keras.ops.reshape(x, (-1, 3, 4)))
     with pytest.raises(UnsupportedError, match=r"batch\*4\*steps / 12 \(.*--input_shape\)"):
         graph_of(trace_model(model))
+
+
+def test_what_keras_needs_to_know_is_said() -> None:
+    x = keras.Input((None, None, 3))
+    model = keras.Model(x, layers.UpSampling2D(interpolation="bilinear")(x))
+    shapes = FixedShapes({"": (None, None, 3)})
+    with pytest.raises(UnsupportedError, match=r"Keras can't trace it: .*--input_shape\)"):
+        trace_model(model, shapes)
 
 
 def test_a_fixed_dimension_is_fixed() -> None:

@@ -66,7 +66,12 @@ def _conv(c: Context, step: Step) -> list[Code]:
     layer = _conv_field(c, node)
     x, out = c.source(node.input), c.layer_result(node, layer)
     if has_open(node.input.shape):
-        parts = [_call_axes(node), x, *([] if residual is None else [c.source(residual)]), out]
+        parts = [
+            _call_axes(node, node.input),
+            x,
+            *([] if residual is None else [c.source(residual)]),
+            out,
+        ]
         name = "run" if residual is None else "run_add"
         if step.scratch.elements:
             return [method(layer, f"{name}_with_over", *parts, c.scratch(step))]
@@ -116,14 +121,12 @@ def _conv_field(c: Context, node: ir.Node) -> Name:
     return c.made(node, "conv::Conv", path, parts, doc, key)
 
 
-def _call_axes(node: ir.Node) -> Part:
-    """Returns the axes of a convolution whose image is open, as they are in a call."""
-    assert isinstance(node.op, ir.Conv)
+def _call_axes(node: ir.Node, image: ir.Value) -> Part:
+    """Returns the axes of a convolution over `image`, which is open, as they are in a call."""
+    assert isinstance(node.op, ir.Conv | ir.ConvTranspose)
     op = node.op
     *taps, _, _ = numbers(node.given(1).shape)
-    sizes = zip(
-        numbers(node.input.shape)[1:-1], taps, op.strides, op.dilations, op.padding, strict=True
-    )
+    sizes = zip(numbers(image.shape)[1:-1], taps, op.strides, op.dilations, op.padding, strict=True)
     axes: list[Part] = [axis(*each) for each in sizes]
     return axes if len(axes) > 1 else [axis(1, 1, 1, 1, (0, 0)), *axes]
 
@@ -161,8 +164,6 @@ def _conv_transpose(c: Context, step: Step) -> list[Code]:
     assert isinstance(node.op, ir.ConvTranspose)
     kernel, bias = node.given(1), node.operand(2)
     *taps, _, inputs = numbers(kernel.shape)
-    if has_open(node.output.shape):
-        raise OpenSizeError("the size of an image must be known")
     outputs = numbers(node.output.shape)[-1]
     geometry = _geometry(node.op, node.output, taps, (outputs, inputs))
     weights = (c.tensor(kernel), c.optional_tensor(bias), c.activation(node.op.activation))
@@ -171,10 +172,13 @@ def _conv_transpose(c: Context, step: Step) -> list[Code]:
     key = (node.op, kernel, bias, tuple(numbers(node.output.shape)))
     layer = c.made(node, "conv::ConvTranspose", weight_path(node, 1), parts, doc, key)
     out = c.layer_result(node, layer)
-    x = c.source(node.input)
+    ends: list[Part] = [c.source(node.input), out]
+    over = ""
+    if has_open(node.output.shape):
+        over, ends = "_over", [_call_axes(node, node.output), *ends]
     if step.scratch.elements:
-        return [method(layer, "run_with", x, out, c.scratch(step))]
-    return [method(layer, "run", x, out)]
+        return [method(layer, f"run_with{over}", *ends, c.scratch(step))]
+    return [method(layer, f"run{over}", *ends)]
 
 
 OPS: Mapping[type[ir.Op], Emit] = {

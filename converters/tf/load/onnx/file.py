@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ _WIDER = {
     **dict.fromkeys(("uint2", "uint4"), "uint8"),
 }
 # Operators of which a result has the element type of an operand, which only the file knows.
+# A dimension has a name if there is a letter or a digit in it.
+_NAMED = re.compile(r"[^\W_]")
 _LIKE = frozenset(["CastLike", "DequantizeLinear", "QuantizeLinear"])
 _READABLE = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)) | {
     "bool",
@@ -343,7 +346,9 @@ class _Reader:
     def _dim(self, proto: Any) -> int | str | None:
         if proto.HasField("dim_value") and proto.dim_value >= 0:
             return int(proto.dim_value)
-        return self.text(proto.dim_param) or None
+        text = self.text(proto.dim_param)
+        # Exporters write "?" for each dimension that they do not know.
+        return None if not _NAMED.search(text) else text
 
     def _body_port(self, proto: Any) -> Port:
         """Returns the input of a body, whose type is that of what it is given."""

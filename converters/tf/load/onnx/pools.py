@@ -11,8 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Shape
+from converters.tf.ir.expressions import is_open
 from converters.tf.ir.spans import over_spans
-from converters.tf.ir.symbolic import product
+from converters.tf.ir.symbolic import of_shape, product
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed, reshaped
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.onnx.windows import (
@@ -208,7 +209,7 @@ def _col2im(ctx: Context) -> Result:
         )
     )
     known = ctx.session.tensor(Known(weights, role="taps"))
-    y = spread(x, known, spatial, strides, edges, 1)
+    y = spread(ctx, x, known, spatial, strides, edges, 1)
     full = [batch, channels, *spatial]
     return ctx.result(reshaped(y, full), None, full)
 
@@ -216,24 +217,37 @@ def _col2im(ctx: Context) -> Result:
 def average_pool(ctx: Context) -> Result:
     """Returns the mean of what a window sees."""
     window = _pool_window(ctx)
-    x = ctx.last(0)
-    counts = _counts(ctx.sizes(0)[1:], window, bool(ctx.attr("count_include_pad", 0)))
-    pads = _with_beyond(window)
-    if set(window.dilations) != {1}:
-        padded = _padded(x, pads, 0.0)
-        (total,) = _by_taps((padded,), window, lambda a, b: (a[0] + b[0],))
-        return ctx.result_last(total * (1 / counts).astype(np.float32)[..., None])
-    x = _padded(x, pads, 0.0)
-    if len(window.size) == 3:
-        y = tf.nn.avg_pool3d(x, window.size, window.strides, "VALID")
-    else:
-        x, plane, line = _plane(x, window)
-        y = tf.nn.avg_pool2d(x, plane.size, plane.strides, "VALID")
-        y = tf.squeeze(y, [1]) if line else y
-    taps = math.prod(window.size)
+    x = _padded(ctx.last(0), _with_beyond(window), 0.0)
+    y = _means(x, window)
+    spatial, with_pads = ctx.sizes(0)[1:], bool(ctx.attr("count_include_pad", 0))
+    if any(map(is_open, spatial)):
+        if any(window.beyond) or (not with_pads and any(any(p) for p in window.pads)):
+            y = y / _open_shares(ctx, spatial, window, with_pads)
+        return ctx.result_last(y)
+    counts, taps = _counts(spatial, window, with_pads), math.prod(window.size)
     if np.any(counts != taps):
         y = y * (taps / counts).astype(np.float32)[..., None]
     return ctx.result_last(y)
+
+
+def _means(x: Any, window: Window) -> Any:
+    """Returns the means of all taps of a window over padded images."""
+    if set(window.dilations) != {1}:
+        (total,) = _by_taps((x,), window, lambda a, b: (a[0] + b[0],))
+        return total * np.float32(1 / math.prod(window.size))
+    if len(window.size) == 3:
+        return tf.nn.avg_pool3d(x, window.size, window.strides, "VALID")
+    x, plane, line = _plane(x, window)
+    y = tf.nn.avg_pool2d(x, plane.size, plane.strides, "VALID")
+    return tf.squeeze(y, [1]) if line else y
+
+
+def _open_shares(ctx: Context, spatial: Sequence[int], window: Window, with_pads: bool) -> Any:
+    """Returns the shares of its taps that each window counts in an image of open size."""
+    shape = ctx.session.symbol(of_shape((1, *spatial, 1), "int32"))
+    ones = _padded(tf.fill(shape, 1.0), window.pads, 1.0 if with_pads else 0.0)
+    beyond = tuple((0, more) for more in window.beyond)
+    return _means(_padded(ones, beyond, 0.0), window)
 
 
 def _lp_pool(ctx: Context) -> Result:

@@ -22,7 +22,7 @@ from converters.tf.load.onnx.inferred import Shapes
 from converters.tf.load.onnx.naming import Names
 from converters.tf.load.onnx.old import AXIS
 from converters.tf.load.onnx.registry import HANDLERS, REFUSED, computed
-from converters.tf.load.onnx.shape_data import DIMENSIONS, MOVING
+from converters.tf.load.onnx.shape_data import DIMENSIONS, MOVING, as_floats, whole_again
 from converters.tf.load.onnx.values import Known, Numbered, Tensor, Value
 from converters.tf.load.saved_model.replay import MISSING, Missing, Refused, Replay, Step
 
@@ -158,7 +158,12 @@ class Nodes:
             constants = (v.data.size for v in (*given, *made) if isinstance(v, Known))
             budget.spend(sum(constants), ctx.node.title)
             return made
-        return [_value(ctx, r) for r in _listed(computed(ctx))]
+        if (sizes := whole_again(ctx)) is not None:
+            return [sizes]
+        values = [_value(ctx, r) for r in _listed(computed(ctx))]
+        if len(values) == 1 and isinstance(values[0], Tensor):
+            values[0].sizes = as_floats(ctx)
+        return values
 
     def _own(self, ctx: Context) -> list[Value]:
         """Returns the results of an operator of the user."""
@@ -241,7 +246,7 @@ class Nodes:
                 if isinstance(atom, Floor):
                     size = self._dimension(atom.of) // atom.by
                 else:
-                    size = self._size(atom.name)
+                    size = self._size(atom.name) // atom.by
                 part = size if part is None else part * size
             total = part if total is None else total + part
         return total

@@ -11,7 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.onnx.context import Context, Handler, Result, fixed
+from converters.tf.ir.expressions import is_open
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed, whole
+from converters.tf.load.onnx.resizing_open import Places, resize_open, scaled
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
@@ -38,12 +40,15 @@ class _Axis:
         return self.size * self.scale == self.result
 
 
-def _axes(ctx: Context) -> list[_Axis]:
-    """Returns the spatial axes of a resized image."""
+def _sizes(ctx: Context) -> tuple[list[int], list[int], list[float] | None]:
+    """Returns the sizes of the spatial axes, those of the result, and the factors, if they count.
+
+    A size may be open.
+    """
     shape = ctx.shape(0)
     scales, sizes = _given(ctx)
     rank = len(shape)
-    axes = [int(a) % rank for a in ctx.attr("axes") or range(rank)]
+    axes = _chosen(ctx)
     policy = ctx.text("keep_aspect_ratio_policy", "stretch", list(_POLICIES))
     factors: list[float] = [1.0] * rank
     outputs = [*shape]
@@ -51,7 +56,7 @@ def _axes(ctx: Context) -> list[_Axis]:
         for axis, scale in zip(axes, scales, strict=True):
             factors[axis] = scale
         outputs = [
-            d if f == 1.0 else math.floor(fixed(d, "a size that is resized") * f)
+            d if f == 1.0 else scaled(whole(d, "a size that is resized"), f)
             for d, f in zip(shape, factors, strict=True)
         ]
     elif sizes is not None:
@@ -67,23 +72,25 @@ def _axes(ctx: Context) -> list[_Axis]:
         raise Refused("a resize without scales and sizes")
     if tuple(outputs[:2]) != tuple(shape[:2]):
         raise Refused("a resize of the batch or of channels")
-    full = [fixed(d, "a size") for d in outputs[2:]]
-    spatial = [fixed(d, "the size of an image") for d in shape[2:]]
-    if not full or any(n < 1 or n > 1 << 20 for n in full):
+    full = [whole(d, "a size") for d in outputs[2:]]
+    spatial = [whole(d, "the size of an image") for d in shape[2:]]
+    if not full or any(not is_open(n) and not 1 <= n <= 1 << 20 for n in full):
         raise Refused(f"a resize of {spatial} to {full}")
-    exact = scales is not None or policy != "stretch"
-    regions = _regions(ctx, axes)
-    return [
-        _Axis(n, o, f if exact else o / n, region)
-        for n, o, f, region in zip(spatial, full, factors[2:], regions[2:], strict=True)
-    ]
+    counts = scales is not None or policy != "stretch"
+    return spatial, full, factors[2:] if counts else None
+
+
+def _chosen(ctx: Context) -> list[int]:
+    rank = ctx.rank(0)
+    return [int(a) % rank for a in ctx.attr("axes") or range(rank)]
 
 
 _POLICIES: Mapping[str, Any] = {"stretch": None, "not_larger": min, "not_smaller": max}
 
 
-def _regions(ctx: Context, axes: Sequence[int]) -> list[tuple[float, float]]:
+def _regions(ctx: Context) -> list[tuple[float, float]]:
     """Returns the parts of all axes that are resized."""
+    axes = _chosen(ctx)
     regions = [(0.0, 1.0)] * ctx.rank(0)
     if ctx.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
         ends = [float(r) for r in ctx.array(1).ravel()]
@@ -126,9 +133,17 @@ def _resize(ctx: Context) -> Result:
         ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"],
     )
     antialias = bool(ctx.attr("antialias", 0))
-    axes = _axes(ctx)
-    spatial, outputs = [a.size for a in axes], [a.result for a in axes]
+    spatial, outputs, factors = _sizes(ctx)
     x = ctx.last(0)
+    if any(map(is_open, (*spatial, *outputs))):
+        if antialias:
+            raise Refused("an open size and antialias")
+        return ctx.result_last(
+            resize_open(ctx, spatial, outputs, factors, Places(mode, where, rounding))
+        )
+    scales = [o / n for n, o in zip(spatial, outputs, strict=True)] if factors is None else factors
+    parts = zip(spatial, outputs, scales, _regions(ctx)[2:], strict=True)
+    axes = [_Axis(*part) for part in parts]
     slope = float(ctx.attr("cubic_coeff_a", -0.75))
     outside = bool(ctx.attr("exclude_outside", 0))
     plain = mode == "linear" and len(axes) == 2 and where in _PLAIN and not antialias

@@ -17,14 +17,19 @@ from converters.tf.ir.symbolic import (
     larger,
     map_dims,
     multiply,
+    objects,
     of_shape,
     product,
     subtract,
 )
 from converters.tf.load.onnx.context import Context, axis_of
 from converters.tf.load.onnx.file import dtype_of
-from converters.tf.load.onnx.values import Known, Value, is_variable
+from converters.tf.load.onnx.values import Known, Tensor, Value, is_variable
 from converters.tf.load.saved_model.replay import Refused
+
+# Exporters write an end that is beyond every tensor where they mean that there is none: 10^9, or
+# the largest integer of 32 or 64 bits.
+NO_END = 10**9
 
 _Handler = Callable[[Context], Value | list[Value] | None]
 
@@ -87,7 +92,7 @@ def slices(ctx: Context, rank: int) -> list[slice]:
     steps = [1] * len(starts) if steps is None else steps
     result = [slice(None)] * rank
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        before = step < 0 and not is_variable(end) and end < -(1 << 31) + 2
+        before = step < 0 and not is_variable(end) and end <= -NO_END
         stop = None if before else end
         result[axis_of(axis, rank)] = slice(start, stop, step)
     return result
@@ -189,6 +194,44 @@ def _expand(ctx: Context) -> Value:
     if len(shape) > 2 or max(shape, default=1) > 64:
         raise Refused("dimensions that are repeated")
     return _like(ctx, np.broadcast_to(dims, shape))
+
+
+def sizes_of(value: Value) -> Symbol | None:
+    """Returns the dimensions that a value holds, as integers or as floats."""
+    if isinstance(value, Symbol):
+        return value
+    return value.sizes if isinstance(value, Tensor) else None
+
+
+def whole_again(ctx: Context) -> Value | None:
+    """Returns dimensions that were floats in between: exporters multiply and round sizes so."""
+    if ctx.node.op != "Cast" or not isinstance(ctx.value(0), Tensor):
+        return None
+    sizes, dtype = sizes_of(ctx.value(0)), dtype_of(ctx.attr("to"))
+    whole = dtype in ("int32", "int64")
+    return None if sizes is None or not whole else Symbol(sizes.dims, dtype)
+
+
+def as_floats(ctx: Context) -> Symbol | None:
+    """Returns the dimensions that the result of an operator holds as floats, if it does."""
+    op, (first, *_) = ctx.node.op, ctx.args
+    if op == "Cast" and isinstance(first, Symbol):
+        return first if "float" in dtype_of(ctx.attr("to")) else None
+    if op in ("Ceil", "Floor", "Identity", "Round"):
+        return first.sizes if isinstance(first, Tensor) else None
+    if op == "Mul":
+        found = [_whole_factors(value) for value in ctx.args]
+        held = any(isinstance(value, Tensor) and value.sizes is not None for value in ctx.args)
+        if held and all(dims is not None for dims in found):
+            return Symbol(map_dims(multiply, *found), "int64")
+    return None
+
+
+def _whole_factors(value: Value | None) -> Objects | None:
+    if isinstance(value, Known):
+        data = value.data
+        return objects(data.astype(np.int64)) if np.array_equal(data, np.trunc(data)) else None
+    return value.sizes.dims if isinstance(value, Tensor) and value.sizes is not None else None
 
 
 # They say what becomes of their first operand; the others only say how.

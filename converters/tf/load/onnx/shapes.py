@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Batch, Dim, Shape
-from converters.tf.ir.expressions import differ, is_open
+from converters.tf.ir.agreeing import differ
+from converters.tf.ir.expressions import is_open
 from converters.tf.ir.symbolic import Symbol, complete, product
 from converters.tf.load.onnx.context import (
     Context,
@@ -23,7 +24,7 @@ from converters.tf.load.onnx.context import (
 )
 from converters.tf.load.onnx.file import dtype_of
 from converters.tf.load.onnx.numbered import constant_of_all, counted
-from converters.tf.load.onnx.shape_data import slices
+from converters.tf.load.onnx.shape_data import NO_END, sizes_of, slices
 from converters.tf.load.onnx.values import (
     Known,
     Order,
@@ -172,7 +173,7 @@ def _in_32_bits(ctx: Context, part: slice) -> slice:
     def bound(at: Any) -> Any:
         if is_variable(at):
             return ctx.session.symbol(_scalar(at))
-        return None if at is None or (abs(at) >= (1 << 31) - 1 and at > 0) else max(at, -(1 << 31))
+        return None if at is None or at >= NO_END else max(at, -(1 << 31))
 
     return slice(bound(part.start), bound(part.stop), part.step)
 
@@ -303,8 +304,8 @@ def _constant_of_shape(ctx: Context) -> Result:
 
 
 def _range(ctx: Context) -> Result:
-    ends = [ctx.dims(i).item() for i in range(2) if isinstance(ctx.value(i), Symbol)]
-    if any(map(is_open, ends)):
+    ends = [sizes_of(ctx.value(i)) for i in range(2)]
+    if any(is_open(end.dims.item()) for end in ends if end is not None):
         return _open_range(ctx)
     if isinstance(ctx.value(1), Symbol):
         return counted(ctx.array(0).ravel()[0], ctx.dims(1).ravel()[0], ctx.array(2).ravel()[0])
@@ -315,8 +316,9 @@ def _range(ctx: Context) -> Result:
 
 def _open_range(ctx: Context) -> Result:
     """Returns a range whose length calls decide."""
-    start, limit = (ctx.dims(i).item() for i in range(2))
-    step = ctx.ints(2)[0]
+    found = [sizes_of(ctx.value(i)) for i in range(2)]
+    start, limit = (_end(ctx, i) if end is None else end.dims.item() for i, end in enumerate(found))
+    step = _end(ctx, 2)
     if isinstance(start, Batch) or isinstance(limit, Batch) or step < 1:
         raise Refused(f"a range from {start!s} to {limit!s} in steps of {step}")
     begin, end = (ctx.session.symbol(_scalar(d)) for d in (start, limit))
@@ -325,6 +327,14 @@ def _open_range(ctx: Context) -> Result:
     else:
         numbers = tf.range(begin, end, tf.constant(step, tf.int32))
     return ctx.result(tf.cast(numbers, ctx.value(1).dtype), None, [-((start - limit) // step)])
+
+
+def _end(ctx: Context, index: int) -> int:
+    """Returns a constant of a range whose length calls decide."""
+    number = ctx.array(index).item()
+    if number != int(number):
+        raise Refused(f"a range of open length with {number}")
+    return int(number)
 
 
 def _places(ctx: Context, dim: Dim) -> Any:

@@ -41,6 +41,7 @@ class Tensor:
         whole: The same numbers as int8, less 128 if their type is uint8, or as int32, if somebody
             made them.
         ends: Of a scale or level of 0 that is one of each example: TensorFlow's tensor of both.
+        sizes: The dimensions that it holds, if it holds them as floats.
     """
 
     shape: Shape
@@ -49,6 +50,7 @@ class Tensor:
     levels: str = ""
     whole: Tensor | None = None
     ends: Any = None
+    sizes: Symbol | None = None
 
     @property
     def rank(self) -> int:

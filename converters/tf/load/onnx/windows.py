@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
+from converters.tf.ir.expressions import is_open, surely
+from converters.tf.ir.symbolic import of_shape
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
@@ -58,7 +62,9 @@ def window_of(ctx: Context, size: Sequence[int]) -> Window:
     outputs, beyond = [], []
     for n, r, s, (before, after) in zip(spatial, reach, strides, pads, strict=True):
         free = n + before + after - r
-        if free < 0:
+        if surely(
+            partial(operator.lt, free, 0)
+        ):  # The call refuses an open size that is too small.
             raise Refused(f"a window of {r} over {n} pixels")
         count = free // s + 1
         if ceil and free % s and count * s < n + before:  # Else it would see the padding alone.
@@ -211,14 +217,15 @@ def _conv_transpose(ctx: Context) -> Result:
     perm = (*range(2, 2 + rank), 1, 0)
     if isinstance(ctx.value(1), Known):
         weights = ctx.weight(1, ("transposed", dilations, groups), arranged)
-        y = spread(ctx.last(0), weights, outputs, strides, pads, kernel[1] * groups)
+        y = spread(ctx, ctx.last(0), weights, outputs, strides, pads, kernel[1] * groups)
     else:
         taps = _computed_without_dilations(ctx.form(1), dilations)
         parts = zip(
             tf.split(ctx.last(0), groups, axis=-1), tf.split(taps, groups, axis=0), strict=True
         )
         images = [
-            spread(x, tf.transpose(w, perm), outputs, strides, pads, kernel[1]) for x, w in parts
+            spread(ctx, x, tf.transpose(w, perm), outputs, strides, pads, kernel[1])
+            for x, w in parts
         ]
         y = images[0] if groups == 1 else tf.concat(images, -1)
     if ctx.has(2):
@@ -259,6 +266,7 @@ def _without_groups(a: Array, groups: int) -> Array:
 
 
 def spread(
+    ctx: Context,
     x: Any,
     weights: Any,
     outputs: Sequence[int],
@@ -270,6 +278,7 @@ def spread(
     rank = len(outputs)
     if rank == 1:
         y = spread(
+            ctx,
             tf.expand_dims(x, 1),
             tf.expand_dims(weights, 0),
             (1, *outputs),
@@ -283,10 +292,10 @@ def spread(
     outer = [(max(-b, 0), max(-a, 0)) for b, a in pads]
     sizes = [n - b - a for n, (b, a) in zip(outputs, outer, strict=True)]
     full = [n + b + a for n, (b, a) in zip(sizes, inner, strict=True)]
-    batch = tf.shape(x)[0]
     target, padding, explicit = (full, "VALID", []) if rank == 3 else (sizes, "EXPLICIT", inner)
+    whole = ctx.session.symbol(of_shape((*target, channels), "int32"))
     options: dict[str, Any] = {
-        "input_sizes": tf.stack([batch, *target, channels]),
+        "input_sizes": tf.concat([tf.shape(x)[:1], whole], 0),
         "filter": weights,
         "out_backprop": x,
         "strides": [1, *strides, 1],
@@ -299,7 +308,8 @@ def spread(
         y = tf.raw_ops.Conv2DBackpropInput(explicit_paddings=flat(tuple(explicit)), **options)
     if any(any(p) for p in outer):
         y = tf.pad(y, [[0, 0], *map(list, outer), [0, 0]])
-    return tf.ensure_shape(y, [x.shape[0], *outputs, channels])
+    known = [None if is_open(n) else n for n in outputs]
+    return tf.ensure_shape(y, [x.shape[0], *known, channels])
 
 
 def _transposed_sizes(
@@ -330,7 +340,7 @@ def _transposed_sizes(
         given = [0] * (2 * rank) if auto == "VALID" else given
         pads = list(zip(given[:rank], given[rank:], strict=True))
         outputs = [w - b - a for w, (b, a) in zip(whole, pads, strict=True)]
-    if any(n < 1 for n in outputs):
+    if surely(lambda: any(n < 1 for n in outputs)):
         raise Refused(f"an image of the size {outputs}")
     # What output_padding adds at the end may be computed by nobody but the bias.
     ends = [w - e - b - n for w, e, (b, _), n in zip(whole, extra, pads, outputs, strict=True)]
