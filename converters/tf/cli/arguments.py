@@ -23,9 +23,8 @@ def parse_shapes(values: Sequence[str]) -> dict[str, tuple[int | None, ...]]:
         except ValueError:
             shape = ()
         if not shape or any(d is not None and d < 1 for d in shape):
-            raise UsageError(
-                Problem(f"--input_shape {value}", "expected [NAME=]224,224,3 without the batch")
-            )
+            what = "expected [NAME=]224,224,3; the batch may come first"
+            raise UsageError(Problem(f"--input_shape {value}", what))
         if name in shapes:
             raise UsageError(Problem(f"--input_shape {value}", "that input has a shape already"))
         shapes[name] = shape
@@ -57,6 +56,23 @@ def _pair(flag: str, value: str, form: str) -> tuple[str, str]:
     if not name or not rest:
         raise UsageError(Problem(f"{flag} {value}", f"expected {form}"))
     return name, rest
+
+
+def parse_values(values: Sequence[str]) -> dict[str, str]:
+    """Parses `INPUT=16000`.
+
+    Raises:
+        UsageError: A value has another form, or two are for one input.
+    """
+    found: dict[str, str] = {}
+    for value in values:
+        name, _, text = value.rpartition("=")
+        if not name or not text:
+            raise UsageError(Problem(f"--input_value {value}", "expected INPUT=16000"))
+        if name in found:
+            raise UsageError(Problem(f"--input_value {value}", "that input has a value already"))
+        found[name] = text
+    return found
 
 
 def parse_most(values: Sequence[str]) -> tuple[tuple[str, int], ...]:

@@ -36,6 +36,7 @@ from converters.tf.cli.arguments import (
     parse_most,
     parse_shapes,
     parse_states,
+    parse_values,
 )
 from converters.tf.cli.output_folder import check_folder, write_folder
 from converters.tf.emit.options import (
@@ -115,8 +116,14 @@ _OVERWRITE = flags.DEFINE_bool("overwrite", False, "replace a folder that tf2rus
 _SHAPE = flags.DEFINE_multi_string(
     "input_shape",
     [],
-    "dimensions that the model leaves open, without the batch: [NAME=]224,224,3; ? for one that the"
-    " crate is to leave open, too",
+    "dimensions that the model leaves open, all or all but the batch: [NAME=]224,224,3; ? for one"
+    " that the crate is to leave open, too",
+)
+_VALUE = flags.DEFINE_multi_string(
+    "input_value",
+    [],
+    "INPUT=16000 or INPUT=false: an input that becomes a constant, which no call gives; several"
+    " elements as 1,2,3",
 )
 _BATCH = flags.DEFINE_integer(
     "batch",
@@ -251,6 +258,7 @@ def _convert() -> int:
     compiler = _web_compiler() if _TARGET.value is Target.WEB else None
     model = Path(_MODEL.value)
     shapes = parse_shapes(_SHAPE.value)
+    values = parse_values(_VALUE.value)
     options = Options(
         name=_NAME.value or model.stem,
         source=model.name,
@@ -289,6 +297,7 @@ def _convert() -> int:
             _SIGNATURE.value,
             _INTEGER.value,
             parse_custom_ops(_OPS.value),
+            values,
         ),
         features=Path(_FV.value) if _FV.value else None,
         rustfmt=_rustfmt(),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from absl import flags
 
-from converters.tf.cli.arguments import parse_custom_ops, parse_shapes, parse_states
+from converters.tf.cli.arguments import parse_custom_ops, parse_shapes, parse_states, parse_values
 from converters.tf.emit.options import Options, RuntimeMode, WeightType
 from converters.tf.emit.single_file import crate_root, test_root
 from converters.tf.load.model import LoadOptions
@@ -30,6 +30,7 @@ _TYPE = flags.DEFINE_enum_class(
 )
 _INTEGER = flags.DEFINE_bool("integer", True, "let products of int8 be in integer arithmetic")
 _SHAPE = flags.DEFINE_multi_string("input_shape", [], "dimensions that the model leaves open")
+_VALUE = flags.DEFINE_multi_string("input_value", [], "INPUT=16000: an input that is a constant")
 _BATCH = flags.DEFINE_integer("batch", None, "the examples of every call", lower_bound=1)
 _STATE = flags.DEFINE_multi_string("state", [], "INPUT=OUTPUT that a step carries on")
 _SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or a .tflite file")
@@ -65,6 +66,7 @@ def _main(_: Sequence[str]) -> int:
             signature=_SIGNATURE.value,
             integer=_INTEGER.value,
             custom_ops=parse_custom_ops(_OPS.value),
+            values=parse_values(_VALUE.value),
         ),
         features=Path(_FEATURES.value) if _FEATURES.value else None,
         rustfmt=_RUSTFMT.value,

@@ -26,6 +26,7 @@ from converters.tf.load.custom_ops import FLAG as OP_FLAG
 from converters.tf.load.custom_ops import CustomOp, custom_ops
 from converters.tf.load.effects import check_trace
 from converters.tf.load.files import Kind, kind_of
+from converters.tf.load.input_values import with_values
 from converters.tf.load.keras.custom import FLAG, custom_objects, know_names
 from converters.tf.load.keras.legacy import readable
 from converters.tf.load.keras.legacy_layers import CUSTOM_OBJECTS
@@ -63,6 +64,7 @@ class LoadOptions:
         integer: Whether a .tflite or .onnx file with quantized numbers of 8 bits computes in whole
             numbers.
         custom_ops: Operators of the user: the name of each, and its Python module, which runs.
+        values: Inputs that become constants, by name: their elements as text.
     """
 
     shapes: FixedShapes = field(default_factory=FixedShapes)
@@ -71,6 +73,7 @@ class LoadOptions:
     signature: str = ""
     integer: bool = True
     custom_ops: tuple[tuple[str, Path], ...] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(path: Path, options: LoadOptions) -> Loaded:
@@ -105,6 +108,8 @@ def load(path: Path, options: LoadOptions) -> Loaded:
         except Exception as err:  # TensorFlow raises whatever a damaged part made it raise.
             what = f"can't be traced: {type(err).__name__}: {shortened(err)}"
             raise FileError(Problem(str(path), what)) from err
+    if kind is not Kind.ONNX:  # There they decide what is traced.
+        loaded = with_values(loaded, options.values)
     if not options.allow_custom_code:
         check_trace(path, loaded.trace)
     if ops:
@@ -129,7 +134,7 @@ def _traced(path: Path, kind: Kind, options: LoadOptions, ops: Mapping[str, Cust
     if kind is Kind.TFLITE:
         return trace_tflite(path, options.signature, options.shapes, options.integer, ops)
     if kind is Kind.ONNX:
-        return trace_onnx(path, options.shapes, ops, options.integer)
+        return trace_onnx(path, options.shapes, ops, options.integer, options.values)
     return trace_model(load_keras(path, kind, options, ops), options.shapes)
 
 
@@ -200,9 +205,16 @@ def trace_model(model: Any, shapes: FixedShapes | None = None) -> Loaded:
     except ConversionError:
         raise
     except Exception as err:  # The model's own code runs, and raises whatever it likes.
-        raise UnsupportedError(
-            Problem(f"model {model.name}", f"Keras can't trace it: {_without_frame(err)}")
-        ) from err
+        what = f"Keras can't trace it: {_without_frame(err)}"
+        raise UnsupportedError(Problem(f"model {model.name}", what, _advice(model))) from err
+
+
+def _advice(model: Any) -> str:
+    """Returns what may help where Keras' own layers need numbers."""
+    shapes = [tuple(tensor.shape) for tensor in getattr(model, "inputs", None) or ()]
+    if not any(None in shape[1:] for shape in shapes):
+        return ""
+    return "if a layer needs a number for an open size, give the sizes with --input_shape"
 
 
 def _without_frame(err: Exception) -> str:

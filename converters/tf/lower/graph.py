@@ -467,7 +467,11 @@ def lower(
     if progress is not None:
         low.progress = progress
     inputs = []
+    args: list[Tensor] = []
     for port in trace.inputs:
+        if port.name in trace.constants:
+            args.append(ir.constant(trace.constants[port.name]))
+            continue
         try:
             kind = element_type(port.dtype)
         except Unsupported as err:
@@ -478,10 +482,10 @@ def lower(
             ir.Batch() if d is None else parsed(d) if isinstance(d, str) else d for d in port.shape
         )
         inputs.append(ir.Port(port.name, ir.Value(kind, shape, None, port.name)))
+        args.append(inputs[-1].value)
     if low.problems:
         raise UnsupportedError.of(low.problems)
-    args: list[Tensor] = [port.value for port in inputs]
-    names = trace.main.arguments[len(inputs) :]
+    names = trace.main.arguments[len(args) :]
     args.extend(trace.variables[n] for n in names)
     results = low.call(trace.main, args)
     outputs = []

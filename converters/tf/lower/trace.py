@@ -130,6 +130,7 @@ class Trace:
         architecture: The Keras config, or an empty mapping.
         half: Whether it computes in half precision somewhere; here it does so in float32.
         weights: Names of each layer's variables in Keras' order, by path of the layer.
+        constants: What the caller made of inputs, by name: they are no inputs of the crate.
     """
 
     name: str
@@ -142,6 +143,7 @@ class Trace:
     architecture: Mapping[str, Any] = field(default_factory=dict)
     half: bool = False
     weights: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    constants: Mapping[str, Array] = field(default_factory=dict)
 
 
 Predict: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]

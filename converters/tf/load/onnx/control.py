@@ -31,7 +31,7 @@ def _if(ctx: Context) -> Result:
 
     def run(name: str) -> Any:
         def branch() -> Any:
-            results = ctx.session.body(_branch(ctx, name), [])
+            results = _of_choice(ctx, name)
             shapes.append(results)
             return [ctx.formed(r) for r in results]
 
@@ -39,7 +39,7 @@ def _if(ctx: Context) -> Result:
 
     # Branches without operands are constants, between which TensorFlow's op has nothing to choose.
     with_constants: list[list[Value]] = [
-        ctx.session.body(_branch(ctx, name), []) if _closed(_branch(ctx, name)) else []
+        _of_choice(ctx, name) if _closed(_branch(ctx, name)) else []
         for name in ("then_branch", "else_branch")
     ]
     if all(with_constants) and all(isinstance(v, Known) for r in with_constants for v in r):
@@ -52,6 +52,19 @@ def _if(ctx: Context) -> Result:
         raise Refused("branches whose results have different shapes")
     found = found if isinstance(found, list | tuple) else [found]
     return [ctx.result(t, None, shape_of(v)) for t, v in zip(found, first, strict=True)]
+
+
+def _of_choice(ctx: Context, name: str) -> list[Value]:
+    """Returns the results of a branch that each call chooses.
+
+    Raises:
+        Refused: It needs what is not supported.
+    """
+    try:
+        return ctx.session.body(_branch(ctx, name), [])
+    except Refused as err:
+        advice = "if an input chooses the branch, --input_value makes that input a constant"
+        raise Refused(f"{err} ({advice})") from err
 
 
 def _closed(graph: Graph) -> bool:
