@@ -281,6 +281,9 @@ def _explained(path: Path, err: BaseException, code: bool) -> Problem:
     if "'module': 'tf_keras" in lowered or "'tf_ker" in lowered:
         what = "a .keras file of Keras 2 (tf_keras), whose weights Keras 3 does not find"
         return Problem(str(path), what, "save it as .h5 or as a SavedModel")
+    if "no model config found" in lowered:
+        advice = "build the model in Python, load_weights into it, and save the whole model"
+        return Problem(str(path), "it holds weights alone, and no model", advice)
     package = _package(err)
     if package:
         return Problem(

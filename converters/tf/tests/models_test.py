@@ -474,6 +474,15 @@ def test_code_in_a_file_does_not_run(tmp_path: Path) -> None:
     check(load(tmp_path / "m.keras", LoadOptions(allow_custom_code=True)), (1,))
 
 
+@pytest.mark.parametrize("name", ["net.weights.h5", "net.h5"])
+def test_weights_alone_are_no_model(name: str, tmp_path: Path) -> None:
+    saved = mlp()
+    saved.save_weights(tmp_path / "net.weights.h5")
+    (tmp_path / "net.weights.h5").rename(tmp_path / name)
+    with pytest.raises(FileError, match=r"weights alone, and no model \(build the model"):
+        load(tmp_path / name, LoadOptions())
+
+
 def test_code_that_keras_can_not_read_although_it_may(tmp_path: Path) -> None:
     model = model_of([(4,)], layers.Dense(2, activation=lambda x: x * 2))
     model.save(tmp_path / "m.keras")
