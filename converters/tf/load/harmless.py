@@ -1,9 +1,10 @@
 """TensorFlow's ops that a stranger's model may run: they compute, and change nothing outside of it.
 
 An op is here if it reads nothing but its operands, its attributes and the variables and tables of
-the model, and writes nothing else: no files, sockets, streams, queues or summaries, no code of
-Python or of another library, and no end of the process. What is not here is refused; so is an op
-that a later TensorFlow adds, until somebody has read what it does.
+the model, and writes nothing else: no files, sockets, streams or queues, no code of Python or of
+another library, and no end of the process. What is not here is refused; so is an op that a later
+TensorFlow adds, until somebody has read what it does. Summaries of TensorFlow 1 compute a text,
+which others write.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ _NAMES = """
     ApplyPowerSign ApplyProximalAdagrad ApplyProximalGradientDescent ApplyRMSProp ApproxTopK
     ApproximateEqual ArgMax ArgMin AsString Asin Asinh Assert Assign AssignAdd
     AssignAddVariableOp AssignSub AssignSubVariableOp AssignVariableOp Atan Atan2 Atanh
-    AudioSpectrogram AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BandedTriangularSolve
+    AudioSpectrogram AudioSummary AudioSummaryV2 AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad
+    BandedTriangularSolve
     BatchCholesky BatchCholeskyGrad BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D
     BatchIFFT3D BatchMatMul BatchMatMulV2 BatchMatMulV3 BatchMatrixBandPart
     BatchMatrixDeterminant BatchMatrixDiag BatchMatrixDiagPart BatchMatrixInverse
@@ -58,9 +60,11 @@ _NAMES = """
     FresnelSin FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3
     FusedBatchNormV2 FusedBatchNormV3 FusedPadConv2D FusedResizeAndPadConv2D GRUBlockCell
     GRUBlockCellGrad Gather GatherNd GatherV2 GenerateBoundingBoxProposals Greater GreaterEqual
-    GuaranteeConst HSVToRGB HashTable HashTableV2 HistogramFixedWidth IFFT IFFT2D IFFT3D IFFTND
+    GuaranteeConst HSVToRGB HashTable HashTableV2 HistogramFixedWidth HistogramSummary IFFT IFFT2D
+    IFFT3D IFFTND
     IRFFT IRFFT2D IRFFT3D IRFFTND Identity IdentityN If Igamma IgammaGradA Igammac Imag
-    ImageProjectiveTransformV2 ImageProjectiveTransformV3 InTopK InTopKV2 InitializeTable
+    ImageProjectiveTransformV2 ImageProjectiveTransformV3 ImageSummary InTopK InTopKV2
+    InitializeTable
     InitializeTableV2 InplaceAdd InplaceSub InplaceUpdate Inv InvGrad Invert InvertPermutation
     IsFinite IsInf IsNan IsVariableInitialized IsotonicRegression KMC2ChainInitialization
     KmeansPlusPlusInitialization KthOrderStatistic L2Loss LRN LRNGrad LSTMBlockCell
@@ -75,7 +79,8 @@ _NAMES = """
     MatrixSetDiagV3 MatrixSolve MatrixSolveLs MatrixSquareRoot MatrixTriangularSolve Max MaxPool
     MaxPool3D MaxPool3DGrad MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2
     MaxPoolGradGradWithArgmax MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax
-    Maximum Mean Merge Mfcc Min Minimum MirrorPad MirrorPadGrad Mod Mul MulNoNan Multinomial
+    Maximum Mean Merge MergeSummary Mfcc Min Minimum MirrorPad MirrorPadGrad Mod Mul MulNoNan
+    Multinomial
     MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors
     MutableHashTableOfTensorsV2 MutableHashTableV2 Ndtri NearestNeighbors Neg NextAfter
     NextIteration NoOp NonDeterministicInts NonMaxSuppression NonMaxSuppressionV2
@@ -125,7 +130,8 @@ _NAMES = """
     ResourceSparseApplyProximalAdagrad ResourceSparseApplyProximalGradientDescent
     ResourceSparseApplyRMSProp ResourceStridedSliceAssign Reverse ReverseSequence ReverseV2
     RightShift Rint RngReadAndSkip RngSkip Roll Round Rsqrt RsqrtGrad SampleDistortedBoundingBox
-    SampleDistortedBoundingBoxV2 ScaleAndTranslate ScaleAndTranslateGrad ScatterAdd ScatterDiv
+    SampleDistortedBoundingBoxV2 ScalarSummary ScaleAndTranslate ScaleAndTranslateGrad ScatterAdd
+    ScatterDiv
     ScatterMax ScatterMin ScatterMul ScatterNd ScatterNdAdd ScatterNdMax ScatterNdMin
     ScatterNdNonAliasingAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate SegmentMax
     SegmentMaxV2 SegmentMean SegmentMin SegmentMinV2 SegmentProd SegmentProdV2 SegmentSum
@@ -178,7 +184,8 @@ _NAMES = """
     TensorListScatterV2 TensorListSetItem TensorListSplit TensorListStack TensorMapErase
     TensorMapHasKey TensorMapInsert TensorMapLookup TensorMapSize TensorMapStackKeys
     TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate
-    TensorStridedSliceUpdate ThreadUnsafeUnigramCandidateSampler Tile TileGrad ToBool TopK
+    TensorStridedSliceUpdate TensorSummary TensorSummaryV2 ThreadUnsafeUnigramCandidateSampler Tile
+    TileGrad ToBool TopK
     TopKUnique TopKV2 TopKWithUnique Transpose TridiagonalMatMul TridiagonalSolve TruncateDiv
     TruncateMod TruncatedNormal UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode
     UnicodeScript UnicodeTranscode UniformCandidateSampler UniformDequantize UniformQuantize

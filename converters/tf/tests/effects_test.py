@@ -277,8 +277,30 @@ def test_the_list_of_ops() -> None:
         assert attributes.isdisjoint(
             ["file_pattern", "filename", "vocab_file", "token", "debug_urls", "descriptor_source"]
         ), op
-    words = ("File", "Queue", "Print", "PyFunc", "Summary", "Dataset", "Iterator", "Send", "Recv")
+    words = ("File", "Queue", "Print", "PyFunc", "Writer", "Dataset", "Iterator", "Send", "Recv")
     assert not [op for op in HARMLESS for word in words if word in op]
+    assert not [op for op in HARMLESS if op.startswith("Write") or "GraphSummary" in op]
+
+
+def test_summaries_of_tensorflow_1(tmp_path: Path) -> None:
+    """They compute a text that a trainer writes: an exported Estimator keeps them."""
+    folder = tmp_path / "m"
+    with V1.Graph().as_default(), V1.Session() as session:
+        x = V1.placeholder("float32", [None, 2], "x")
+        y = x + V1.constant([1.0, 2.0])
+        kinds = V1.summary
+        kinds.scalar("fraction", tf.reduce_mean(y))
+        kinds.histogram("activation", y)
+        kinds.image("image", tf.reshape(y, [1, -1, 2, 1]))
+        kinds.audio("audio", y, 8)
+        kinds.tensor_summary("tensor", y)
+        kinds.merge_all()
+        signature = V1.saved_model.predict_signature_def({"x": x}, {"y": y})
+        builder = V1.saved_model.Builder(str(folder))
+        builder.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature})
+        builder.save()
+    found = load(folder, LoadOptions()).predict({"x": _X})
+    assert np.array_equal(found["y"], _X + np.array([1.0, 2.0], np.float32))
 
 
 def _registered() -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,11 @@ import h5py
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import layers
+from tensorflow.core.protobuf import saved_model_pb2
 
+from converters.tf.errors import FileError
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
@@ -145,3 +149,36 @@ def test_words_that_come_first(tmp_path: Path) -> None:
 
     _described(path, older)
     check(load(path, LoadOptions()), (1, 3))
+
+
+def test_variables_of_an_optimizer(tmp_path: Path) -> None:
+    """As Keras 2 saves a compiled model: a class that is not here would make them."""
+    folder = tmp_path / "model"
+    module = tf.Module()
+    module.kernel = tf.Variable([[2.0, -1.0], [0.5, 3.0]], name="kernel")
+    module.optimizer = tf.Module()
+    module.optimizer.momentum = tf.Variable([[1.0, 1.0], [1.0, 1.0]], name="momentum")
+    served = tf.function(
+        lambda x: {"y": x @ module.kernel}, [tf.TensorSpec([None, 2], tf.float32, "x")]
+    )
+    tf.saved_model.save(module, str(folder), served)
+    file = folder / "saved_model.pb"
+    model = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+    nodes = model.meta_graphs[0].object_graph_def.nodes
+    names = {c.local_name: c.node_id for node in nodes for c in node.children}
+    owner = nodes[names["optimizer"]]
+    owner.slot_variables.add(
+        original_variable_node_id=names["kernel"],
+        slot_name="momentum",
+        slot_variable_node_id=names["momentum"],
+    )
+    changed = model.SerializeToString()
+    file.write_bytes(changed)
+    graph = check(load(folder, LoadOptions()), (1, 3))
+    (found,) = interpret(graph, {"x": np.array([[1.0, 2.0]], np.float32)}).values()
+    assert found.tolist() == [[3.0, 5.0]]
+    assert file.read_bytes() == changed
+    shutil.rmtree(folder / "variables")
+    with pytest.raises(FileError) as err:
+        load(folder, LoadOptions())
+    assert str(folder / "variables") in str(err.value)

@@ -17,6 +17,7 @@ from converters.tf.load.effects import check_graph, check_saved_model
 from converters.tf.load.port_names import in_order, input_names
 from converters.tf.load.saved_model.captures import captured
 from converters.tf.load.saved_model.replay import evaluated
+from converters.tf.load.saved_model.slots import without_slots
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.lower.trace import Loaded, Trace, TraceInput
@@ -48,10 +49,12 @@ def trace_saved_model(
     """
     if not trusted:
         check_saved_model(path)
+    folder = path
     try:
-        loaded = tf.saved_model.load(str(path))
+        with without_slots(path) as folder:
+            loaded = tf.saved_model.load(str(folder))
     except Exception as err:  # TensorFlow raises whatever the damaged part made it raise.
-        raise FileError(_explained(path, "can't be loaded", err)) from err
+        raise FileError(_explained(path, "can't be loaded", err, folder)) from err
     concrete = _signature(path, loaded, signature)
     graph = concrete.graph
     names = list(concrete.structured_input_signature[1])
@@ -93,12 +96,13 @@ def trace_saved_model(
     return Loaded(trace, predict)
 
 
-def _explained(path: Path, what: str, err: Exception) -> Problem:
+def _explained(path: Path, what: str, err: Exception, loaded: Path | None = None) -> Problem:
+    """Returns what TensorFlow says of a file, or of a copy of it."""
     unknown = _UNKNOWN_OP.search(str(err))
     reason = (
         f"it needs the op {unknown[1]!r}, which is not part of TensorFlow"
         if unknown is not None
-        else shortened(err)
+        else shortened(err).replace(str(loaded or path), str(path))
     )
     return Problem(str(path), f"{what}: {reason}")
 
@@ -125,10 +129,13 @@ def _ordered(
 ) -> list[tuple[str, Any]]:
     """Returns the inputs in the order of the signature's arguments."""
     specs = concrete.structured_input_signature[1]
+    # A file of TensorFlow 1 may call its inputs otherwise than their placeholders.
+    keywords = getattr(concrete, "_arg_keywords", None) or ()
+    flat = dict(zip(keywords, concrete.graph.inputs, strict=False))
     result = []
     for name in names:
         wanted = specs[name].name
-        tensor = placeholders.get(wanted) if wanted in placeholders else placeholders.get(name)
+        tensor = flat.get(name, placeholders.get(wanted, placeholders.get(name)))
         if tensor is None:
             raise UnsupportedError(Problem(f"input {name}", "it is no tensor"))
         result.append((name, tensor))
