@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,6 +53,23 @@ class Constant:
 Value: TypeAlias = Constant | Tensor
 
 
+@dataclass
+class Variables:
+    """What the variables of a model hold.
+
+    Attributes:
+        values: By the name of each.
+        first: Those that were read while they held what the file says.
+    """
+
+    values: dict[str, Value] = field(default_factory=dict)
+    first: set[str] = field(default_factory=set)
+
+    def carried(self) -> list[str]:
+        """Returns the variables whose value TFLite carries from call to call."""
+        return sorted(n for n in self.first if not isinstance(self.values[n], Constant))
+
+
 @dataclass(frozen=True)
 class Call:
     """An operator.
@@ -65,7 +82,7 @@ class Call:
         results: What it writes.
         run: Replays a subgraph in the graph at hand: its number and arguments to its results.
         signature: Returns the arguments that a subgraph takes, by its number.
-        variables: Values of the variables that the model keeps, by name.
+        variables: The variables that the model keeps.
     """
 
     replay: Replay
@@ -75,7 +92,7 @@ class Call:
     results: Sequence[file.Tensor]
     run: Callable[[int, Sequence[Value]], list[Tensor]]
     signature: Callable[[int], Sequence[file.Tensor]]
-    variables: dict[str, Value]
+    variables: Variables
 
     def option(self, name: str, default: Any = 0) -> Any:
         """Returns an option by its name in the schema."""

@@ -80,8 +80,8 @@ def _once(call: Call) -> Sequence[Tensor]:
 
 
 def _handle(call: Call) -> Sequence[Value]:
-    name = call.option("sharedName", b"")
-    return [Handle(f"{call.option('container', b'')!r}/{name!r}")]
+    names = [call.option(name, b"") for name in ("container", "sharedName")]
+    return [Handle("/".join(name.decode("utf-8", "replace") for name in names if name))]
 
 
 def _name(call: Call) -> str:
@@ -91,18 +91,36 @@ def _name(call: Call) -> str:
     return handle.name
 
 
-def _read(call: Call) -> Sequence[Value]:
-    """A call leaves no state behind: a variable has its first value when one begins."""
+def held(call: Call) -> Value:
+    """Returns what the variable holds that an operator reads.
+
+    A call leaves no state behind: a variable has its first value when one begins.
+
+    Raises:
+        Refused: It holds nothing, or is not known.
+    """
     name = _name(call)
-    if name not in call.variables:
+    if name not in call.variables.values:
         raise Refused("a variable without a value: the model was converted without its weights")
-    return [call.variables[name]]
+    value = call.variables.values[name]
+    if isinstance(value, Constant):
+        call.variables.first.add(name)
+    return value
+
+
+def assigned(call: Call, value: Value) -> None:
+    """Gives the variable of an operator a value.
+
+    Raises:
+        Refused: That may happen or not, or the variable is not known.
+    """
+    if call.replay.inside:
+        raise Refused("a variable changes in a loop or branch")
+    call.variables.values[_name(call)] = value
 
 
 def _assign(call: Call) -> Sequence[Value]:
-    if call.replay.inside:
-        raise Refused("a variable changes in a loop or branch")
-    call.variables[_name(call)] = call.value(1)
+    assigned(call, call.value(1))
     return []
 
 
@@ -134,7 +152,7 @@ OPS: dict[str, Handler] = {
     "ASSIGN_VARIABLE": _assign,
     "CALL_ONCE": _once,
     "IF": _if,
-    "READ_VARIABLE": _read,
+    "READ_VARIABLE": lambda call: [held(call)],
     "VAR_HANDLE": _handle,
     "WHILE": _while,
 }

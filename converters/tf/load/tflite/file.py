@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
 from converters.tf.load.tflite.sparse import places_of, whole
-from converters.tf.load.tflite.stored import Damaged, array_of, element_name
+from converters.tf.load.tflite.stored import Damaged, array_of, element_name, empty
 from tools.codegen.conversion import Problem
 
 T = TypeVar("T")
@@ -226,6 +226,8 @@ class _Reader:
         )
         inputs = _indices(graph.InputsAsNumpy(), count, "the inputs of a subgraph")
         outputs = _indices(graph.OutputsAsNumpy(), count, "the outputs of a subgraph")
+        written = {*inputs, *(i for o in operators for i in o.outputs)}
+        tensors = tuple(t if i in written else _empty(t) for i, t in enumerate(tensors))
         return Subgraph(_text(graph.Name()), tensors, inputs, outputs, operators)
 
     def _tensor(self, tensor: Any, buffers: Sequence[Any]) -> Tensor:
@@ -270,6 +272,14 @@ class _Reader:
             data, problem = array_of(content, tensor.Type(), name, places.shape)
             return None if data is None else whole(data, places, shape), problem
         return array_of(content, tensor.Type(), name, shape)
+
+
+def _empty(tensor: Tensor) -> Tensor:
+    """Returns a tensor that nothing writes: a constant if it has no elements, so no bytes."""
+    if tensor.data is not None or tensor.variable or tensor.problem or 0 not in tensor.shape:
+        return tensor
+    data = empty(tensor.dtype, tuple(d or 0 for d in tensor.shape))
+    return replace(tensor, data=data, shape=tensor.shape if data is None else data.shape)
 
 
 def _operator(operator: Any, codes: Sequence[tuple[str, bool]], tensors: int) -> Operator:

@@ -18,6 +18,7 @@ from converters.tf.load.tflite import (
     control,
     elementwise,
     file,
+    mediapipe,
     own,
     quantized,
     recurrent,
@@ -25,7 +26,7 @@ from converters.tf.load.tflite import (
     whole,
     windows,
 )
-from converters.tf.load.tflite.call import Call, Constant, Handler, Value
+from converters.tf.load.tflite.call import Call, Constant, Handler, Value, Variables
 from converters.tf.load.tflite.names import layers, port_names
 from converters.tf.load.tflite.stored import real
 from converters.tf.lower.trace import Loaded
@@ -123,7 +124,13 @@ def trace_tflite(
             for value, own in zip(found, shifted, strict=True)
         ]
 
-    return run.replay.loaded(path.stem, ports, outputs, body)
+    loaded = run.replay.loaded(path.stem, ports, outputs, body)
+    return replace(loaded, notes=tuple(map(_carried, run.variables.carried())))
+
+
+def _carried(variable: str) -> str:
+    what = "TFLite carries its value from call to call; here every call starts with the value"
+    return f"variable {variable}: {what} in the file"
 
 
 def _signature(path: Path, model: file.Model, wanted: str) -> file.Signature:
@@ -162,7 +169,7 @@ class _Run:
         integer: Whether int8 numbers that stand for real ones are int8 in the graph.
         ops: Operators of the user, by their names.
         replay: What is replayed.
-        variables: Values of the variables that the model keeps.
+        variables: The variables that the model keeps.
         active: Subgraphs that are replayed at the moment.
         calls: Calls of subgraphs so far.
     """
@@ -172,7 +179,7 @@ class _Run:
     integer: bool = False
     ops: Mapping[str, CustomOp] = field(default_factory=dict)
     replay: Replay = field(default_factory=lambda: Replay((Constant, control.Handle)))
-    variables: dict[str, Value] = field(default_factory=dict)
+    variables: Variables = field(default_factory=Variables)
     active: list[int] = field(default_factory=list)
     calls: int = 0
     _constants: dict[tuple[int, int], Constant] = field(default_factory=dict)
@@ -323,7 +330,7 @@ class _Run:
             return own.handler(self.ops[call.operator.kind])
         if control.is_flex(call):
             return control.flex
-        found = None if call.operator.custom else HANDLERS.get(call.operator.kind)
+        found = (mediapipe.OPS if call.operator.custom else HANDLERS).get(call.operator.kind)
         if found is None:
             what = "custom operator" if call.operator.custom else "operator"
             advice = "; --custom_op takes one of your own" if call.operator.custom else ""

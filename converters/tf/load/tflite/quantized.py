@@ -18,7 +18,7 @@ from converters.tf import ir
 from converters.tf.ir import Array
 from converters.tf.ir.ops.quantized import SUM_SHIFT, away, scaled
 from converters.tf.load.saved_model.replay import Tensor
-from converters.tf.load.tflite import file, whole_layers
+from converters.tf.load.tflite import file, whole_layers, whole_state
 from converters.tf.load.tflite.shapes import OPS as SHAPES
 from converters.tf.load.tflite.whole import (
     HIGH,
@@ -270,6 +270,7 @@ OPS: Mapping[str, Handler] = {
     "TANH": _function(np.tanh),
     **dict.fromkeys(_MOVED, _moved),
     **whole_layers.OPS,
+    **whole_state.OPS,
 }
 
 

@@ -158,6 +158,14 @@ def _top_k(call: Call) -> list[Tensor]:
     return [found.values, found.indices]
 
 
+def _rfft(call: Call) -> Tensor:
+    """TFLite's converter writes a transform along one axis as one of two axes, of one row."""
+    x, sizes = call.tensor(0), call.value(1)
+    if isinstance(sizes, Constant) and int(sizes.data[0]) == 1 and x.shape[-2] == 1:
+        return tf.raw_ops.RFFT(input=x, fft_length=sizes.data[1:])
+    return tf.raw_ops.RFFT2D(input=x, fft_length=call.tensor(1))
+
+
 def _unique(call: Call) -> list[Tensor]:
     kind = tf.as_dtype(call.results[1].dtype)
     found = tf.raw_ops.Unique(x=call.tensor(0), out_idx=kind)
@@ -216,6 +224,7 @@ OPS: dict[str, Handler] = {
         int(call.option("batchDim")),
     ),
     "REVERSE_V2": lambda call: tf.reverse(call.tensor(0), call.tensor(1)),
+    "RFFT2D": _rfft,
     "SCATTER_ND": lambda call: tf.scatter_nd(*call.tensors()),
     "SEGMENT_SUM": lambda call: tf.math.segment_sum(call.tensor(0), call.tensor(1)),
     "SHAPE": _shape,

@@ -60,6 +60,11 @@ def array_of(
     return data.reshape(shape), ""
 
 
+def empty(dtype: str, shape: tuple[int, ...]) -> Array | None:
+    """Returns a constant without elements, or nothing if NumPy has no such type."""
+    return np.zeros(shape, dtype) if dtype in _PLAIN or dtype == "bool" else None
+
+
 def _checked(content: bytes, dtype: np.dtype[np.generic], name: str, count: int) -> Array:
     if len(content) != count * dtype.itemsize:
         what = f"{len(content)} bytes for {count} elements of {dtype.name}"

@@ -68,10 +68,20 @@ def to_unsigned(value: Tensor) -> Tensor:
 
 
 def computes_whole(model: file.Model) -> bool:
-    """Returns whether a model of one subgraph multiplies numbers of 8 bits by such weights."""
-    if len(model.subgraphs) != 1:
+    """Returns whether a model of one subgraph multiplies numbers of 8 bits by such weights.
+
+    Subgraphs that give variables their first values do not count.
+    """
+    first = {
+        int(operator.options.get("initSubgraphIndex") or 0)
+        for graph in model.subgraphs
+        for operator in graph.operators
+        if operator.kind == "CALL_ONCE"
+    }
+    graphs = [graph for number, graph in enumerate(model.subgraphs) if number not in first]
+    if len(graphs) != 1:
         return False
-    graph = model.subgraphs[0]
+    graph = graphs[0]
     return any(
         operator.kind in _PRODUCTS
         and all(is_whole(graph.tensors[i]) for i in (operator.inputs[0], *operator.outputs))
