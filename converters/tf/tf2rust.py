@@ -13,7 +13,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.describe import features as recorded
 from converters.tf.describe.architecture import FOLDER, description_files
-from converters.tf.describe.steady import settled, unsettled
+from converters.tf.describe.steady import needed, settled, unsettled
 from converters.tf.emit.crate import Features, crate_files
 from converters.tf.emit.model import ModelText, model_text
 from converters.tf.emit.open_problems import open_problem, text_problem
@@ -47,6 +47,11 @@ _INT8_TOLERANCE = 1e-2
 _DOUBTFUL = (
     "rounding decides it for the recorded inputs, such as the order of nearly equal scores, so that"
     " the crate's own test may fail (record other inputs, and pass them as --path_to_fv)"
+)
+# The same of a logarithm, and what the crate's own test allows then.
+_LOGARITHM = (
+    "a logarithm of numbers near 0 makes what is rounded before it large, so that the crate's own "
+    "test allows differences of"
 )
 
 
@@ -206,6 +211,11 @@ def _converted(request: Request, progress: Progress) -> Result:
     progress("predict, and check what rounding decides")
     features, rounding, doubtful = _features(request, graph, loaded, options.tolerance)
     notes = [*loaded.notes, *(f"output {name}: {_DOUBTFUL}" for name in doubtful)]
+    if not doubtful:
+        tolerance = needed(graph, features, options.tolerance)
+        if tolerance > options.tolerance:
+            notes.append(f"{_LOGARITHM} {tolerance:.1e}")
+            options = replace(options, tolerance=tolerance)
     progress("write Rust")
     text = model_text(graph, options)
     try:

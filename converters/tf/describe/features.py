@@ -23,7 +23,7 @@ from tools.codegen.conversion import Problem
 # Examples that are made if there is no file.
 _EXAMPLES = 3
 # What open dimensions are if there is no file: the first that the model takes.
-_SIZES = (7, 19, 67, 259)
+_SIZES = (7, 19, 67, 259, 1031, 4099, 16411)
 # Integers that are made for an input of which nothing is known.
 _INTEGERS = 10
 # The same for further attempts, after which only 0 is left.
@@ -90,9 +90,10 @@ def with_sizes(
         except ValueError:
             continue
     what = f"the model takes no inputs whose {', '.join(names)} are {least}"
-    raise FeaturesError(
-        Problem("made features", what, "record inputs that it takes, and pass them as --path_to_fv")
+    advice = (
+        "record inputs that it takes, and pass them as --path_to_fv, or give sizes by --input_shape"
     )
+    raise FeaturesError(Problem("made features", what, advice))
 
 
 def _stepped(size: int, step: int) -> int:

@@ -31,6 +31,9 @@ _JUMPS = (ir.ArgExtreme, ir.Chosen, ir.Suppress, ir.TopK)
 _STEPS = (ir.Fn.CEIL, ir.Fn.FLOOR, ir.Fn.ROUND, ir.Fn.SIGN)
 _LEVELS = (ir.DynamicLevels, ir.Quantize)
 _PLACES = (ir.Gather, ir.Scatter, ir.Update)
+# How much more than the model's own outputs a crate's may differ from the exact ones: it adds in
+# another order. More than `_WIDEST` is no rounding.
+_SPREAD, _WIDEST = 8.0, 1e-3
 
 
 def settled(
@@ -89,6 +92,42 @@ def unsettled(graph: ir.Graph, features: Features, tolerance: float) -> tuple[st
         if found:
             break
     return tuple(port.name for port in graph.outputs if port.name in found)
+
+
+def needed(graph: ir.Graph, features: Features, tolerance: float) -> float:
+    """Returns the tolerance that outputs need whose last digits a logarithm makes large.
+
+    That of a number near 0, such as of a quiet band of a spectrogram, changes by what is rounded
+    before it, in units of that number. So the model's own outputs are away from the exact ones, and
+    a crate's are elsewhere.
+
+    Args:
+        graph: The graph.
+        features: Inputs, and what the model gives for them.
+        tolerance: Of other models, in units of the largest element of an output or 1.
+    """
+    if not _logarithms(graph):
+        return tolerance
+    exact = interpret(graph, features.inputs)
+    apart = [tolerance]
+    for name, found in features.outputs.items():
+        finite = np.isfinite(found) & np.isfinite(exact[name]) if found.dtype.kind == "f" else ()
+        if found.shape == exact[name].shape and np.any(finite):
+            scale = max(1.0, float(np.abs(found[finite]).max()))
+            far = np.abs(exact[name][finite].astype(np.float64) - found[finite]).max() / scale
+            apart.append(min(_WIDEST, _SPREAD * float(far)))
+    return max(apart)
+
+
+def _logarithms(graph: ir.Graph) -> bool:
+    """Returns whether a logarithm is computed."""
+    for node in graph.nodes:
+        functions = (getattr(node.op, name, None) for name in ("function", "activation"))
+        if any(isinstance(f, ir.Function) and f.kind is ir.Fn.LOG for f in functions):
+            return True
+        if isinstance(node.op, ir.Loop) and _logarithms(node.op.body):
+            return True
+    return False
 
 
 def _close(found: Array, expected: Array, tolerance: float) -> bool:

@@ -117,7 +117,7 @@ def load(path: Path, options: LoadOptions) -> Loaded:
         _check_ops(path, ops)
     _check_names(path, loaded.trace)
     _check_weights(path, loaded)
-    notes = [*options.shapes.assumed]
+    notes = [*options.shapes.assumed, *loaded.notes]
     for name in carried(loaded.trace):
         what = "TensorFlow carries its value from call to call; here every call starts with the"
         advice = "to carry it, make it an input and an output of the model"

@@ -16,6 +16,7 @@ from converters.tf.ir.dimensions import parsed
 from converters.tf.ir.expressions import OpenSizeError
 from converters.tf.ir.symbolic import NotSymbolicError, Objects, Symbol, objects
 from converters.tf.lower.assigned import WRITERS, written_before
+from converters.tf.lower.hints import hint
 from converters.tf.lower.tensors import (
     Bits,
     Bounds,
@@ -62,40 +63,6 @@ _DTYPES = {
     "bool": ir.DType.BOOL,
     "string": ir.DType.STR,
     "object": ir.DType.STR,
-}
-
-
-# What to do about a finding, by its text.
-_HINTS = {
-    "the batch is reduced": "examples of a call must not change each other's results: reduce the "
-    "other axes only, or make what is chosen or ended by it an input of its own",
-    "a reshape mixes the examples of the batch": "it moves the batch among the other axes: "
-    "transpose first, so that the results of an example do not depend on the others of its call",
-    **dict.fromkeys(
-        ("element type float8_e4m3fn", "element type float8_e5m2"),
-        "take the model from before its quantization, or quantize it to int8 or int4",
-    ),
-    "random numbers": "make them an input of the model, or their seed an input of "
-    "tf.random.stateless_normal or stateless_uniform; if a layer such as Dropout draws them, it "
-    "was traced for training: take the .keras file, or export a call with training=False",
-    "boxes that overlap are suppressed": "end the model at the boxes and their scores, and choose "
-    "among them in the program",
-    "how many elements there are depends on the values of all examples": "give them all, with a "
-    "mask, or fix the batch by --batch 1",
-    "how many elements there are differs from turn to turn of a loop": "for boxes, take "
-    "tf.image.combined_non_max_suppression, or tf.raw_ops.NonMaxSuppressionV5 of each example with "
-    "pad_to_max_output_size=True; else give them all, with a mask",
-    "how many elements there are depends on their values": "give them all, with a mask",
-    "segments that the inputs choose are reduced": "how many there are must be known: take "
-    "tf.math.unsorted_segment_sum and its like",
-    "top_k that leaves the order open": "pass sorted=True",
-    "a loop hands a tensor from example to example": "examples of a call must not change each "
-    "other's results: let the loop compute each example by itself, as tf.map_fn does",
-    "a list that grows to a length that is not known": "give the TensorArray its size",
-    "a part whose length the inputs say": "take a part of a fixed size, as tf.slice does, and mask",
-    "a complex number": "give its real and its imaginary part: tf.math.real and tf.math.imag",
-    "the longest of texts that no input gives decides how many tokens there are": "give an "
-    "output_sequence_length, or to_tensor() a shape",
 }
 
 
@@ -292,6 +259,13 @@ class Lowering:
     _weights: dict[int, tuple[object, ir.Value]] = field(default_factory=dict)
     _orders: dict[str, tuple[list[str], dict[str, dict[int, str]]]] = field(default_factory=dict)
 
+    def hint(self, what: str) -> str:
+        """Returns what to do about a finding, or nothing."""
+        dims = {d for port in self.trace.inputs for d in port.shape}
+        # With another open size, that may be what has to be known.
+        mixed = " as " in what and any(isinstance(d, str) for d in dims)
+        return hint(what, None in dims and not mixed)
+
     def weight(self, variable: Variable) -> ir.Value:
         """Returns a variable's value, the same object every time.
 
@@ -395,7 +369,7 @@ class Lowering:
             what = str(err)
             if isinstance(err, NotSymbolicError):
                 what = f"its result depends on the batch size as {what}"
-            self.problems.append(Problem(_place(node, path), what, _HINTS.get(what, "")))
+            self.problems.append(Problem(_place(node, path), what, self.hint(what)))
             return (POISON,) * 32
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
             what = f"it is not as TensorFlow writes it: {type(err).__name__}: {err}"
@@ -476,7 +450,7 @@ def lower(
             kind = element_type(port.dtype)
         except Unsupported as err:
             what = str(err)
-            low.problems.append(Problem(f"input {port.name}", what, _HINTS.get(what, "")))
+            low.problems.append(Problem(f"input {port.name}", what, low.hint(what)))
             continue
         shape = tuple(
             ir.Batch() if d is None else parsed(d) if isinstance(d, str) else d for d in port.shape
@@ -495,7 +469,7 @@ def lower(
             found = _as_value(low, result)
         except Unsupported as err:
             what = str(err)
-            low.problems.append(Problem(f"output {name}", what, _HINTS.get(what, "")))
+            low.problems.append(Problem(f"output {name}", what, low.hint(what)))
             continue
         if found is not None:
             words = result.words if isinstance(result, Spelled) else None

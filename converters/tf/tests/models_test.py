@@ -34,6 +34,27 @@ from converters.tf.tests.models import MODELS, mlp, siamese, text_cnn, unet
 from converters.tf.tf2rust import graph_of
 from tools.codegen.conversion import ConversionError, UnsupportedError, UsageError
 
+V1: Any = tf.compat.v1
+
+
+def test_inputs_of_tensorflow_1_have_the_names_of_the_signature(tmp_path: Path) -> None:
+    """Its placeholders have others, even that of another input."""
+    folder = tmp_path / "m"
+    with V1.Graph().as_default(), V1.Session() as session:
+        a, b, c = (V1.placeholder("float32", [None, 2], name) for name in ("a", "b", "Placeholder"))
+        given = {"a": b, "b": a, "inputs": c}
+        signature = V1.saved_model.predict_signature_def(given, {"y": a - 2 * b + 4 * c})
+        builder = V1.saved_model.Builder(str(folder))
+        builder.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature})
+        builder.save()
+    graph = check(load(folder, LoadOptions()), (1, 3))
+    arrays = {
+        name: np.array([[n, n]], np.float32)
+        for name, n in (("a", 1.0), ("b", 10.0), ("inputs", 100.0))
+    }
+    (found,) = interpret(graph, arrays).values()
+    assert found.tolist() == [[408.0, 408.0]]
+
 
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_model(name: str) -> None:
@@ -282,6 +303,7 @@ def test_examples_that_decide_together_are_refused(dtype: str, reduced: Any) -> 
     assert "layer chosen, node " in problem.where
     assert problem.what == "the batch is reduced"
     assert "make what is chosen or ended by it an input" in problem.advice
+    assert "fix the batch by --batch 1" in problem.advice
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])

@@ -12,6 +12,8 @@ import pytest
 from keras import layers
 
 from converters.tf import ir
+from converters.tf.describe.features import with_sizes
+from converters.tf.errors import FeaturesError
 from converters.tf.ir.expressions import size_at
 from converters.tf.ir.fixed import multiples, open_dims
 from converters.tf.ir.interpret import interpret
@@ -56,6 +58,17 @@ def test_sequences(make: Callable[[], keras.Model]) -> None:
     assert plan_memory(graph).regions
     for steps in LENGTHS:
         _agree(loaded, graph, _given(graph, {"steps": steps}))
+
+
+def test_a_window_longer_than_most_sequences_gets_one() -> None:
+    """As of a model of sounds, whose first window has hundreds of samples."""
+    x = keras.Input((None, 1))
+    graph = graph_of(trace_model(keras.Model(x, layers.Conv1D(2, 600, strides=200)(x))))
+    assert with_sizes(graph, None).inputs[0].value.shape[1:] == (1031, 1)
+    x = keras.Input((None, 1))
+    graph = graph_of(trace_model(keras.Model(x, layers.Conv1D(2, 20_000)(x))))
+    with pytest.raises(FeaturesError, match=r"steps are 16411 \(.* give sizes by --input_shape"):
+        with_sizes(graph, None)
 
 
 @pytest.mark.parametrize("make", IMAGES, ids=lambda make: make.__name__)

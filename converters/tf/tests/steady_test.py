@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from converters.tf import ir
-from converters.tf.describe.steady import settled, unsettled
+from converters.tf.describe.steady import needed, settled, unsettled
 from converters.tf.emit.crate import Features
 from converters.tf.errors import FeaturesError
 from converters.tf.ir.build import Builder
@@ -127,3 +127,22 @@ def test_what_the_crate_refuses_is_refused() -> None:
     assert unsettled(graph, good, _TOLERANCE) == ()
     bad = {"x": np.array([[-1.0, 3.0]], np.float32)}
     assert unsettled(graph, Features(bad, good.outputs), _TOLERANCE) == ("y",)
+
+
+def test_a_logarithm_near_0_needs_more_tolerance() -> None:
+    """As of a quiet band: the model's own outputs are away from the exact ones."""
+    graph = _graph(lambda b, x: b.unary(ir.Fn.LOG, b.unary(ir.Fn.ABS, x)))
+    features = _features(graph, [1e-6, 2.0])
+    assert needed(graph, features, _TOLERANCE) == _TOLERANCE
+    scale = float(np.abs(features.outputs["y"]).max())
+    for apart, wanted in ((3e-5, 2.4e-4), (1e-6, _TOLERANCE), (0.5, 1e-3)):
+        outputs = {"y": features.outputs["y"] + np.array([[apart * scale, 0.0]], np.float32)}
+        found = needed(graph, Features(features.inputs, outputs), _TOLERANCE)
+        assert found == pytest.approx(wanted, rel=0.02)
+
+
+def test_a_model_without_a_logarithm_has_its_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = _graph(lambda b, x: b.unary(ir.Fn.EXP, x))
+    features = _features(graph, [1.0, 2.0])
+    monkeypatch.setattr("converters.tf.describe.steady.interpret", None)
+    assert needed(graph, features, _TOLERANCE) == _TOLERANCE
