@@ -197,30 +197,16 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
         (out, scratch): (&mut [f32], &mut [f32]),
         activation: Activation,
     ) -> Result<()> {
-        let name = self.layer.name;
+        let image = if TRANSPOSED { out.len() } else { x.len() };
+        let sizes = self.layer.over(axes, image)?;
         // The filter is packed as for the smallest image: not transformed.
-        let filter = self
-            .taps
-            .filter(name, Self::DIRECTION, &self.layer.sizes, reader)?;
-        let bias = self.layer.bias(reader)?;
-        if TRANSPOSED {
-            let sizes = self.layer.over(axes, out.len())?;
-            let backward = BackwardInput {
-                bias,
-                activation,
-                ..BackwardInput::new(sizes, filter)
-            };
-            backward.run(x, out, scratch, reader.parallel)
-        } else {
-            let sizes = self.layer.over(axes, x.len())?;
-            let forward = Forward {
-                bias,
-                activation,
-                ..Forward::new(sizes, filter)
-            };
-            forward.run(x, out, scratch, reader.parallel)
-        }
-        .map_err(at(name))
+        self.compute_sizes(
+            reader,
+            (sizes, &self.layer.sizes),
+            x,
+            (out, scratch),
+            activation,
+        )
     }
 
     fn compute<'a>(
@@ -231,21 +217,38 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
         scratch: &mut [f32],
         activation: Activation,
     ) -> Result<()> {
+        let one = &self.layer.sizes;
+        let lens = [one.input_len(), one.output_len()];
+        let sizes = self
+            .layer
+            .sizes(count(x.len(), lens[usize::from(TRANSPOSED)]));
+        self.compute_sizes(reader, (sizes, &sizes), x, (out, scratch), activation)
+    }
+
+    /// Computes images of some sizes with the filter that is packed for others.
+    fn compute_sizes<'a>(
+        &'a self,
+        reader: &Reader<'a>,
+        (sizes, packed): (Sizes, &Sizes),
+        x: &[f32],
+        (out, scratch): (&mut [f32], &mut [f32]),
+        activation: Activation,
+    ) -> Result<()> {
         let name = self.layer.name;
+        let filter = self.taps.filter(name, Self::DIRECTION, packed, reader)?;
+        let bias = self.layer.bias(reader)?;
         if TRANSPOSED {
-            let batch = count(x.len(), self.layer.sizes.output_len());
-            let sizes = self.layer.sizes(batch);
-            let filter = self.taps.filter(name, Self::DIRECTION, &sizes, reader)?;
             let backward = BackwardInput {
-                bias: self.layer.bias(reader)?,
+                bias,
                 activation,
                 ..BackwardInput::new(sizes, filter)
             };
             backward.run(x, out, scratch, reader.parallel)
         } else {
             let forward = Forward {
+                bias,
                 activation,
-                ..self.forward(reader, self.layer.batch(x.len()))?
+                ..Forward::new(sizes, filter)
             };
             forward.run(x, out, scratch, reader.parallel)
         }
