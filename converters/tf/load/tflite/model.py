@@ -16,6 +16,7 @@ from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.symbols import Named, opened
 from converters.tf.load.tflite import (
     control,
+    detection,
     elementwise,
     file,
     mediapipe,
@@ -39,6 +40,7 @@ HANDLERS: dict[str, Handler] = {
     **shapes.OPS,
     **windows.OPS,
 }
+_CUSTOM: dict[str, Handler] = {**detection.OPS, **mediapipe.OPS}
 _DEFAULT = "serving_default"
 # Calls of subgraphs that are replayed at most: they may double at every level.
 _MOST_CALLS = 500
@@ -330,7 +332,7 @@ class _Run:
             return own.handler(self.ops[call.operator.kind])
         if control.is_flex(call):
             return control.flex
-        found = (mediapipe.OPS if call.operator.custom else HANDLERS).get(call.operator.kind)
+        found = (_CUSTOM if call.operator.custom else HANDLERS).get(call.operator.kind)
         if found is None:
             what = "custom operator" if call.operator.custom else "operator"
             advice = "; --custom_op takes one of your own" if call.operator.custom else ""
