@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -312,11 +312,46 @@ def _not_refused(op: str, call: cases.Call, device: str, host: frozenset[str]) -
     return f"gives {[f'{a.dtype}{list(a.shape)}' for a in found]}"
 
 
-def check(op: str, kernel: Kernel, device: str) -> Result | None:
-    """Compares one kernel with the CPU's; None if no table knows the op."""
+def sample(todo: Iterable[cases.Call], most: int) -> list[cases.Call]:
+    """Returns some of the calls of a kernel, in their order: the same ones each time.
+
+    They are `most` calls at equal distances, the first and the last among them. The first call
+    with each value of an attribute is there too, so that every kernel keeps every kind of call.
+
+    Args:
+        todo: All calls.
+        most: How many are taken at equal distances, at least two.
+    """
+    found = list(todo)
+    if len(found) <= most:
+        return found
+    kept = {number * (len(found) - 1) // (most - 1) for number in range(most)}
+    kinds = [{(name, repr(value)) for name, value in call.attributes.items()} for call in found]
+    seen = set().union(*(kinds[at] for at in kept))
+    for at, kind in enumerate(kinds):
+        if not kind <= seen:
+            kept.add(at)
+            seen |= kind
+    return [found[at] for at in sorted(kept)]
+
+
+def check(op: str, kernel: Kernel, device: str, most: int = 0) -> Result | None:
+    """Compares one kernel with the CPU's.
+
+    Args:
+        op: The op.
+        kernel: Its kernel.
+        device: The device, such as `/device:TFP:0`.
+        most: About how many of the calls are made, as `sample` takes them; all of them if 0.
+
+    Returns:
+        What the calls gave; None if no table knows the op.
+    """
     todo, types = calls(op, kernel), kernel.types
     if todo is None:
         return None
+    if most:
+        todo = iter(sample(todo, most))
     names = {name: tf.dtypes.as_dtype(number).name for name, number in types.items()}
     dtype = names.get("T") or next(iter(names.values()), "bool")
     label = ", ".join(f"{name}={value}" for name, value in sorted(names.items()))
