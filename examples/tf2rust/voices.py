@@ -20,6 +20,10 @@ Random: TypeAlias = np.random.Generator
 
 # How often a voice changes, in samples, and the frames in which its spectrum is shaped.
 _STEP, _FRAME = 80, 512
+_HOP = _FRAME // 2
+_TIME = np.arange(0, RATE + _STEP, _STEP) / RATE
+# Which of these times a frame is shaped at.
+_AT = (np.arange(1 + (RATE + _HOP) // _HOP) * _HOP // _STEP).clip(max=len(_TIME) - 1)
 _FREQUENCY = np.fft.rfftfreq(_FRAME, 1 / RATE)
 _WINDOW = np.sin(np.pi * (np.arange(_FRAME) + 0.5) / _FRAME)
 _BANDWIDTHS = (70, 100, 140, 250, 300)
@@ -138,9 +142,8 @@ def _spoken(random: Random, said: Sequence[str]) -> Sound:
     lengths[voiced[-1] if voiced else -1] *= random.uniform(1, 2)
     lengths *= min(1, 0.9 / lengths.sum())
     start = random.uniform(0.02, 0.98 - lengths.sum())
-    time = np.arange(0, RATE + _STEP, _STEP) / RATE
-    index = np.searchsorted(start + np.cumsum(lengths), time).clip(max=len(parts) - 1)
-    inside = ((time >= start) & (time <= start + lengths.sum())).astype(float)
+    index = np.searchsorted(start + np.cumsum(lengths), _TIME).clip(max=len(parts) - 1)
+    inside = ((_TIME >= start) & (_TIME <= start + lengths.sum())).astype(float)
 
     def track(values: Sequence[float], seconds: float) -> Sound:
         """Returns what the parts say over time, without jumps."""
@@ -157,24 +160,26 @@ def _spoken(random: Random, said: Sequence[str]) -> Sound:
         track([part.formants[i] * random.normal(1, 0.08) for part in parts], near) / sizes[i]
         for i in range(3)
     ]
-    formants += [np.full(len(time), 3500 / size), np.full(len(time), 4500 / size)]
+    formants += [np.full(len(_TIME), 3500 / size), np.full(len(_TIME), 4500 / size)]
     loud = random.uniform(0.6, 1.3, len(parts))
     gains = [
         track([getattr(p, name) * g for p, g in zip(parts, loud, strict=True)], 0.012) * inside
         for name in ("voice", "breath", "hiss")
     ]
     bands = [track([part.band[i] for part in parts], 0.01) / size**0.5 for i in range(2)]
-    voice, breath, hiss = (_samples(gain, time) for gain in gains)
+    voice, breath, hiss = (_samples(gain) for gain in gains)
     source = _pulses(random, size) * voice
     noise = random.normal(size=(2, RATE))
     source += noise[0] * (breath + voice * random.uniform(0, 0.08)) * 0.3
-    spoken = _shaped(source, _resonances(random, formants))
-    from_mouth = np.exp(-(((_FREQUENCY[:, None] - bands[0]) / bands[1]) ** 2))
-    return np.asarray(spoken + _shaped(noise[1] * hiss * random.uniform(0.6, 1.6), from_mouth))
+    throat = _resonances(random, [formant[_AT] for formant in formants])
+    mouth = np.exp(-(((_FREQUENCY - bands[0][_AT, None]) / bands[1][_AT, None]) ** 2))
+    return _shaped((source, throat), (noise[1] * hiss * random.uniform(0.6, 1.6), mouth))
 
 
-def _samples(track: Sound, time: Sound) -> Sound:
-    return np.interp(np.arange(RATE) / RATE, time, track)
+def _samples(track: Sound) -> Sound:
+    """Returns values of each sample, on lines between those of `_TIME`."""
+    part = np.arange(_STEP) / _STEP
+    return (track[:-1, None] + np.diff(track)[:, None] * part).ravel()
 
 
 def _pulses(random: Random, size: float) -> Sound:
@@ -195,23 +200,24 @@ def _pulses(random: Random, size: float) -> Sound:
 
 
 def _resonances(random: Random, formants: Sequence[Sound]) -> Sound:
-    """Returns how strong each frequency leaves the throat, over time: `[frequencies, times]`."""
-    f = _FREQUENCY[:, None]
-    gain = 1 / (1 + (f / 500) ** random.uniform(0.8, 1.7))
+    """Returns how strong each frequency leaves the throat, over time: `[times, frequencies]`."""
+    gain = 1 / (1 + (_FREQUENCY / 500) ** random.uniform(0.8, 1.7))
     wide = random.uniform(0.7, 2)
+    squares = _FREQUENCY**2
+    loss = np.ones((len(_AT), 1))
     for formant, bandwidth in zip(formants, _BANDWIDTHS, strict=True):
-        gain = gain * formant**2 / np.hypot(formant**2 - f**2, bandwidth * wide * f)
-    return np.asarray(gain)
+        ratio = squares / (formant**2)[:, None]
+        loss = loss * ((1 - ratio) ** 2 + ratio * (bandwidth * wide / formant[:, None]) ** 2)
+    return np.asarray(gain / np.sqrt(loss))
 
 
-def _shaped(sound: Sound, gain: Sound) -> Sound:
-    """Returns a sound whose spectrum is multiplied, over time."""
-    hop = _FRAME // 2
-    padded = np.pad(sound, (hop, _FRAME))
-    frames = np.lib.stride_tricks.sliding_window_view(padded, _FRAME)[::hop]
-    at = (np.arange(len(frames)) * hop // _STEP).clip(max=gain.shape[1] - 1)
-    shaped = np.fft.irfft(np.fft.rfft(frames * _WINDOW) * gain[:, at].T, _FRAME) * _WINDOW
-    out = np.zeros(len(padded) + _FRAME)
-    for number, frame in enumerate(shaped):
-        out[number * hop : number * hop + _FRAME] += frame
-    return out[hop : hop + len(sound)]
+def _shaped(*sources: tuple[Sound, Sound]) -> Sound:
+    """Returns the sum of sounds, each with gains `[times, frequencies]` of its spectrum."""
+    spectrum: Sound | float = 0.0
+    for sound, gain in sources:
+        padded = np.pad(sound, (_HOP, _FRAME))
+        frames = np.lib.stride_tricks.sliding_window_view(padded, _FRAME)[::_HOP]
+        spectrum = spectrum + np.fft.rfft(frames * _WINDOW) * gain
+    halves = (np.fft.irfft(spectrum, _FRAME) * _WINDOW).reshape(-1, 2, _HOP)
+    # A frame ends where the next but one begins, and the first lies half before the sound.
+    return (halves[1:, 0] + halves[:-1, 1]).ravel()[:RATE]
