@@ -7,6 +7,7 @@ change shows the gradient that passes through them.
 
 from __future__ import annotations
 
+import gc
 import math
 import pathlib
 import tempfile
@@ -655,6 +656,8 @@ def main(argv: Sequence[str]) -> None:
     """Writes all cases."""
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments: {argv[1:]}")
+    # `clear_session` collects garbage, which need not be sought in what TensorFlow has imported.
+    gc.freeze()
     tensors: dict[str, Any] = {}
     names = list(CASES)
     with tempfile.TemporaryDirectory() as folder:
