@@ -19,8 +19,8 @@ from absl import app, flags
 from examples.tf2rust.voices import RATE, WORDS, Random, Sound, other_word, word
 
 _OUT = flags.DEFINE_string("out", None, "folder to write", required=True)
-_EPOCHS = flags.DEFINE_integer("epochs", 5, "times to go through the sounds")
-_COUNT = flags.DEFINE_integer("count", 3000, "sounds to learn from")
+_EPOCHS = flags.DEFINE_integer("epochs", 7, "times to go through the sounds")
+_COUNT = flags.DEFINE_integer("count", 3600, "sounds to learn from")
 _RECORDINGS = flags.DEFINE_string(
     "recordings", None, "folder of WAV files of 16,000 samples a second, such as yes-1.wav, to try"
 )
@@ -164,7 +164,7 @@ def _main(_: Sequence[str]) -> None:
     steps = _COUNT.value * _EPOCHS.value // 32
     # A rate that is large in between learns in fewer steps.
     rate = keras.optimizers.schedules.CosineDecay(
-        2e-3, steps * 7 // 10, warmup_target=2e-2, warmup_steps=steps * 3 // 10
+        1.2e-3, steps * 8 // 10, warmup_target=1.2e-2, warmup_steps=steps * 2 // 10
     )
     head.compile(
         keras.optimizers.Adam(rate),

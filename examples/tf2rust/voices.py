@@ -143,7 +143,8 @@ def _spoken(random: Random, said: Sequence[str]) -> Sound:
     lengths *= min(1, 0.9 / lengths.sum())
     start = random.uniform(0.02, 0.98 - lengths.sum())
     index = np.searchsorted(start + np.cumsum(lengths), _TIME).clip(max=len(parts) - 1)
-    inside = ((_TIME >= start) & (_TIME <= start + lengths.sum())).astype(float)
+    end = start + lengths.sum()
+    inside = ((start <= _TIME) & (end >= _TIME)).astype(float)
 
     def track(values: Sequence[float], seconds: float) -> Sound:
         """Returns what the parts say over time, without jumps."""
@@ -213,7 +214,7 @@ def _resonances(random: Random, formants: Sequence[Sound]) -> Sound:
 
 def _shaped(*sources: tuple[Sound, Sound]) -> Sound:
     """Returns the sum of sounds, each with gains `[times, frequencies]` of its spectrum."""
-    spectrum: Sound | float = 0.0
+    spectrum: npt.NDArray[np.complex128] | float = 0.0
     for sound, gain in sources:
         padded = np.pad(sound, (_HOP, _FRAME))
         frames = np.lib.stride_tricks.sliding_window_view(padded, _FRAME)[::_HOP]
