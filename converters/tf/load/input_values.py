@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,10 @@ from converters.tf.lower.trace import Loaded, Predict
 from tools.codegen.conversion import Problem, UsageError
 
 FLAG = "--input_value"
+_TYPES = frozenset(
+    ["bool", "float16", "float32", "float64"]
+    + [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+)
 _TRUTH = {"true": True, "false": False}
 
 
@@ -50,22 +55,38 @@ def _array(text: str, dtype: str, shape: Sequence[int | str | None]) -> Array:
     if len(sizes) < len(shape):
         what = ", ".join("?" if size is None else str(size) for size in shape)
         raise ValueError(f"its shape, [{what}], is open; fix it by --input_shape or --batch")
-    kind = np.dtype(dtype)
+    if dtype not in _TYPES:
+        raise ValueError(f"an input of {dtype} can't have a value")
     parts = text.split(",")
     try:
-        if kind == np.bool_:
-            data = np.array([_TRUTH[part.strip().lower()] for part in parts])
-        elif kind.kind in "iu":
-            data = np.array([int(part) for part in parts], kind)
-        elif kind.kind == "f":
-            data = np.array([float(part) for part in parts], kind)
-        else:
-            raise ValueError(f"an input of {dtype} can't have a value")
-    except (KeyError, OverflowError) as err:
+        with np.errstate(over="raise"):
+            data = np.array([_element(part, dtype) for part in parts]).astype(dtype)
+    except (KeyError, ValueError, OverflowError, FloatingPointError) as err:
         raise ValueError(f"expected values of {dtype}") from err
-    if len(parts) not in (1, np.prod(sizes)):
-        raise ValueError(f"{len(parts)} elements of {int(np.prod(sizes))}")
+    count = math.prod(sizes)
+    if len(parts) not in (1, count):
+        raise ValueError(f"{len(parts)} elements of {count}")
     return np.broadcast_to(data.reshape(sizes if len(parts) > 1 else ()), sizes)
+
+
+def _element(text: str, dtype: str) -> bool | int | float:
+    """Returns an element of a type.
+
+    Raises:
+        KeyError: It is not a truth value.
+        ValueError: It is not a number of the type, or not finite.
+    """
+    if dtype == "bool":
+        return _TRUTH[text.strip().lower()]
+    if "int" in dtype:
+        number = int(text)
+        ends = np.iinfo(dtype)
+        if not ends.min <= number <= ends.max:
+            raise ValueError(text)
+        return number
+    if not math.isfinite(found := float(text)):
+        raise ValueError(text)
+    return found
 
 
 def with_values(loaded: Loaded, values: Mapping[str, str]) -> Loaded:

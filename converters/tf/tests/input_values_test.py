@@ -22,7 +22,7 @@ _INPUTS = [
     ("training", "bool", ()),
     ("gain", "float32", (2, 2)),
     ("x", "float32", (None, 3)),
-    ("names", "str", (1,)),
+    ("names", "string", (1,)),
 ]
 
 
@@ -41,12 +41,14 @@ def test_values_of_all_types() -> None:
     ("name", "text", "why"),
     [
         ("rat", "1", "no input has this name; the inputs are rate, training, gain, x, names"),
-        ("rate", "0.5", "invalid literal"),
+        ("rate", "0.5", "expected values of int64"),
         ("rate", str(1 << 70), "expected values of int64"),
         ("training", "1", "expected values of bool"),
         ("gain", "1,2,3", "3 elements of 4"),
         ("x", "1", r"its shape, \[\?, 3\], is open; fix it by --input_shape or --batch"),
-        ("names", "a", "an input of str can't have a value"),
+        ("gain", "nan", "expected values of float32"),
+        ("gain", "1e39", "expected values of float32"),
+        ("names", "a", "an input of string can't have a value"),
     ],
 )
 def test_wrong_values(name: str, text: str, why: str) -> None:
