@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from converters.tf.ir.dimensions import Text
@@ -49,7 +49,8 @@ class FixedShapes:
             UsageError: As `given`.
         """
         shapes = self.given(inputs)
-        batch = self.batch_of([bool(s) and s[0] is None for _, s in inputs], shapes)
+        pairs = zip(inputs, shapes, strict=True)
+        batch = self.batch_of([given[0] for (_, own), given in pairs if own and own[0] is None])
         several = sum(None in shape[1:] for shape in shapes) > 1
         scope = Scope()
 
@@ -89,20 +90,16 @@ class FixedShapes:
             raise UsageError.of(problems)
         return shapes
 
-    def batch_of(
-        self, opens: Sequence[bool], given: Sequence[tuple[int | None, ...]]
-    ) -> int | None:
+    def batch_of(self, given: Iterable[int | None]) -> int | None:
         """Returns the number of examples of each call, if the caller fixes it.
 
         Args:
-            opens: Whether the first axis of each input is the batch, and open.
-            given: The shapes of the inputs with the dimensions that the caller gives.
+            given: What the caller's shapes say that it is, where the model leaves it open.
 
         Raises:
             UsageError: It is given twice, in different ways.
         """
-        firsts = [shape[0] for free, shape in zip(opens, given, strict=True) if free]
-        found = sorted({n for n in (*firsts, self.batch) if n is not None})
+        found = sorted({n for n in (*given, self.batch) if n is not None})
         if len(found) > 1:
             what = f"batches of {' and '.join(map(str, found))}"
             raise UsageError(Problem("--input_shape", what, "give all inputs the same"))

@@ -78,17 +78,21 @@ def opened(
                 dims.append(scope.unique("channels" if images and axis == 1 else word))
         shapes.append(tuple(dims))
     sizes = {known[s]: n for s, n in numbers.items() if s in known}
-    batch = next((numbers[s] for s in batches if s in numbers), None)
-    if batch is not None:
+    named = [numbers[symbol] for symbol in batches if symbol in numbers]
+    first = [
+        shape[0]
+        for port, shape in zip(inputs, given, strict=True)
+        if port.shape and port.shape[0] is None and batches.isdisjoint(port.shape)
+    ]
+    batch = fixed.batch_of([*named, *first])
+    if named:
         own = [[d in batches for d in i.shape] for i in inputs]
         shapes = [
             tuple(batch if same else dim for dim, same in zip(shape, places, strict=True))
             for shape, places in zip(shapes, own, strict=True)
         ]
     shapes = replaced(shapes, sizes)
-    first = [bool(i.shape) and i.shape[0] in (None, *batches) for i in inputs]
-    size = fixed.batch_of(first, given) if batch is None else batch
-    return [tuple(size if dim is None else dim for dim in shape) for shape in shapes]
+    return [tuple(batch if dim is None else dim for dim in shape) for shape in shapes]
 
 
 def _number(dim: int | str | None) -> int | None:

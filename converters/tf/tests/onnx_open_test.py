@@ -175,6 +175,9 @@ def test_whole_shapes_fix_the_batch() -> None:
     assert _shapes({"x": (3, "seq")}, {"x": (3, 7)}) == [(3, 7)]
     with pytest.raises(UsageError, match=r"\[3, \?\] \(give all dimensions, or all but the batch"):
         _shapes({"x": (3, None)}, {"x": (4, 7)})
+    named = [Named("x", ("batch", "seq"))]
+    with pytest.raises(UsageError, match="batches of 1 and 2"):
+        opened(FixedShapes({"x": (1, 7)}, batch=2), named)
     with pytest.raises(UsageError, match="batches of 2 and 5"):
         _shapes({"x": (None, 4), "y": (None, 3)}, {"x": (2, 4), "y": (5, 3)})
 
