@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import cast
 
-from converters.tf.ir.expressions import Size, Unknown, counted, multiple
+from converters.tf.ir.expressions import Size, Unknown, counted, multiple, names_of
 
 # An open dimension may have to be a multiple of this number, at most.
 _MOST_MULTIPLE = 256
@@ -43,9 +43,9 @@ def agreed(a: Size, b: Size) -> dict[str, int]:
     empty if there is none.
     """
     for one, other in ((a, b), (b, a)):
-        if one.name and one.name not in _names(other):
+        if one.name and one.name not in names_of(other):
             return {one.name: cast(int, other)}
-    names = _names(a) | _names(b)
+    names = {*names_of(a), *names_of(b)}
     if len(names) != 1:
         return {}
     (name,) = names
@@ -56,7 +56,3 @@ def agreed(a: Size, b: Size) -> dict[str, int]:
         if a.with_atoms(change) == b.with_atoms(change):
             return change
     return {}
-
-
-def _names(size: Size) -> set[str]:
-    return {atom.name for atom in size.atoms() if isinstance(atom, Unknown)}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from converters.tf.ir.agreeing import agreed
-from converters.tf.ir.expressions import Size, Unknown, multiple, unknown
+from converters.tf.ir.expressions import Size, multiple, names_of, unknown
 
 # A dimension of an input: `None` is the batch, a text is a name or an expression.
 Text: TypeAlias = int | str | None
@@ -57,18 +57,12 @@ def names(text: Text) -> tuple[str, ...]:
     if not isinstance(text, str):
         return ()
     size = parsed(text)
-    return tuple(dict.fromkeys(_names(size))) if isinstance(size, Size) else ()
+    return tuple(names_of(size)) if isinstance(size, Size) else ()
 
 
 def all_names(shapes: Sequence[tuple[Text, ...]]) -> list[str]:
     """Returns the open dimensions that shapes name, each once, in order."""
     return list(dict.fromkeys(name for shape in shapes for dim in shape for name in names(dim)))
-
-
-def _names(size: Size) -> Iterator[str]:
-    for atom in size.atoms():
-        if isinstance(atom, Unknown):
-            yield atom.name
 
 
 def joined(shapes: Sequence[tuple[Text, ...]], a: Size, b: Size) -> list[tuple[Text, ...]]:

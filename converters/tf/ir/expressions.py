@@ -250,7 +250,7 @@ class Size:
                 if isinstance(atom, Floor):
                     part = part * (cast(Any, atom.of.with_atoms(change)) // atom.by)
                 elif atom.name in change:
-                    part = part * divided(change[atom.name], atom)
+                    part = part * _divided(change[atom.name], atom)
                 else:
                     part = part * Size({(atom,): 1})
             total = total + part
@@ -267,7 +267,12 @@ def multiple(name: str, by: int) -> int:
     return cast(int, Size({(Unknown(name, None, by),): by}))
 
 
-def divided(size: int, part: Unknown) -> int:
+def names_of(size: Size) -> list[str]:
+    """Returns the open dimensions in a size, each once, in order."""
+    return list(dict.fromkeys(atom.name for atom in size.atoms() if isinstance(atom, Unknown)))
+
+
+def _divided(size: int, part: Unknown) -> int:
     """Returns the part of a dimension of some size.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from converters.tf.ir.expressions import Size, Unknown, counted
+from converters.tf.ir.expressions import Size, Unknown, counted, names_of
 from converters.tf.ir.graph import Graph, Node, Op, Port
 from converters.tf.ir.longest import longest_dims
 from converters.tf.ir.values import Array, Batch, Shape, Value, shape_text
@@ -30,7 +30,7 @@ def open_dims(graph: Graph) -> tuple[str, ...]:
     for port in graph.inputs:
         for dim in port.value.shape:
             if isinstance(dim, Size):
-                found |= {atom.name: None for atom in dim.atoms() if isinstance(atom, Unknown)}
+                found |= dict.fromkeys(names_of(dim))
     return (*found, *longest_dims(graph))
 
 
