@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
 
 import numpy as np
 
@@ -20,14 +19,13 @@ from converters.tf.ir.fixed import fixed, multiples, open_dims, sizes_of
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import load
 from converters.tf.lower.trace import Loaded
+from converters.tf.tests.checks import difference
 from converters.tf.tests.public.archives import taken
 from converters.tf.tests.public.entry import Entry, Kind
 from converters.tf.tests.public.tflite import by_tflite, rounded
 from converters.tf.tf2rust import Request, graph_of, run
 from tools.codegen.conversion import ConversionError
 
-SMALL: Final = 0.05
-"""The least that differences are relative to: onnxruntime's sigmoid has steps of 1e-7."""
 # Sizes of an open batch in the two calls.
 _BATCHES = (1, 3)
 _REASON_CHARACTERS = 200
@@ -45,7 +43,7 @@ class Found:
         name: Its name.
         dims: Dimensions that the crate leaves open.
         nodes: Nodes of the graph.
-        difference: Largest difference of an element, as of `difference`.
+        difference: Largest difference of an element, as of `checks.difference`.
         seconds: The processor's time of `cargo test`; 0 if nobody asked.
         refused: Why tf2rust refuses it, or empty.
         error: What failed, or empty.
@@ -71,7 +69,8 @@ def attempt(entry: Entry, folder: Path, cargo: str | None = None) -> Found:
     Raises:
         ArchiveError: The archive can't be fetched, is another one, or lacks the model.
         CrateError: The test of its crate fails.
-        ValueError: The list lacks a size, or the outputs have other names or shapes.
+        AssertionError: An output has another shape or element type, or is not finite.
+        ValueError: The list lacks a size, or there are more or fewer outputs.
     """
     with tempfile.TemporaryDirectory() as scratch:
         path = taken(entry, folder, Path(scratch))
@@ -95,32 +94,6 @@ def attempt(entry: Entry, folder: Path, cargo: str | None = None) -> Found:
             except ConversionError as err:
                 return dataclasses.replace(found, error=_short(str(err.problems[0])))
         return found
-
-
-def difference(found: ir.Array, expected: ir.Array) -> float:
-    """Returns the largest difference of an element over the largest expected one or `SMALL`.
-
-    It is infinite where texts differ, or where one of two numbers is not finite.
-
-    Raises:
-        ValueError: The shapes differ.
-    """
-    if found.shape != expected.shape:
-        raise ValueError(f"the shape is {found.shape}, expected {expected.shape}")
-    if expected.dtype == object:
-        same = all(map(_same_text, found.ravel(), expected.ravel()))
-        return 0.0 if same else float("inf")
-    a, b = found.astype(np.float64), expected.astype(np.float64)
-    finite = np.isfinite(b)
-    same = np.array_equal(a[~finite], b[~finite], equal_nan=True)
-    if not same or not np.isfinite(a[finite]).all():
-        return float("inf")
-    scale = max(float(np.abs(b[finite]).max(initial=0)), SMALL)
-    return float(np.abs(a[finite] - b[finite]).max(initial=0)) / scale
-
-
-def _same_text(a: Any, b: Any) -> bool:
-    return ir.as_bytes(a) == ir.as_bytes(b)
 
 
 def _short(text: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from converters.tf.tests.public.compare import SMALL, Found
+from converters.tf.tests.checks import SMALL
+from converters.tf.tests.public.compare import Found
 from converters.tf.tests.public.entry import Entry
 
 PAGE: Final = """\

@@ -18,7 +18,7 @@ from absl.testing import flagsaver
 from onnx import TensorProto, helper, numpy_helper
 
 from converters.tf.tests.public import archives, sweep
-from converters.tf.tests.public.compare import Found, attempt, difference
+from converters.tf.tests.public.compare import Found, attempt
 from converters.tf.tests.public.entry import Archive, Entry, Kind
 from converters.tf.tests.public.models import ENTRIES
 from converters.tf.tests.public.page import page, row
@@ -179,20 +179,6 @@ def test_refusals_have_their_reason(folder: Path, net: Entry) -> None:
     assert not sweep.met(other, found)
     assert sweep.met(dataclasses.replace(other, refused=True), found)
     assert "| refused: `" in row(other, found)
-
-
-def test_differences_are_those_of_the_largest_element() -> None:
-    a = np.array([1.0, 4.0, np.inf])
-    assert difference(np.array([1.0, 3.0, np.inf]), a) == 0.25
-    assert difference(np.array([1.0, 3.0, 9.0]), a) == float("inf")
-    assert difference(np.array([np.nan, 4.0, np.inf]), a) == float("inf")
-    assert difference(np.array([2e-6]), np.array([1e-6])) == pytest.approx(2e-5)
-    assert difference(np.zeros(0), np.zeros(0)) == 0.0
-    texts = np.array(["a", "b"], object)
-    assert difference(texts, np.array([b"a", b"b"], object)) == 0.0
-    assert difference(texts, np.array([b"a", b"c"], object)) == float("inf")
-    with pytest.raises(ValueError, match="expected"):
-        difference(np.zeros(2), np.zeros(3))
 
 
 def test_rows_say_what_became_of_a_model(net: Entry) -> None:
