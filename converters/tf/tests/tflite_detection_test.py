@@ -101,6 +101,40 @@ def test_detections_are_those_of_tflite(
                 assert not own[:, there:].any()
 
 
+def test_quantized_boxes_and_scores(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    anchors = random.integers(40, 120, (_BOXES, 4)).astype(np.uint8)
+    tensors = [
+        Tensor((1, _BOXES, 4), dtype="uint8", open=False, scale=(0.1,), zero=(128,)),
+        Tensor((1, _BOXES, _CLASSES + 1), dtype="uint8", open=False, scale=(1 / 256,), zero=(0,)),
+        constant(anchors, scale=(0.005,), zero=(0,)),
+        *(Tensor(shape, open=False) for shape in ((1, 8, 4), (1, 8), (1, 8), (1,))),
+    ]
+    custom = bytes(flexbuffers.Dumps(_OPTIONS))
+    operator = Operator("TFLite_Detection_PostProcess", [0, 1, 2], [3, 4, 5, 6], custom=custom)
+    content = file_of([Subgraph(tensors, [operator], [0, 1], [3, 4, 5, 6])])
+    path = tmp_path / "m.tflite"
+    path.write_bytes(content)
+    loaded = load(path, LoadOptions())
+    graph = convert(loaded.trace)
+    # No two scores of classes are equal: which of them comes first is not told.
+    levels = np.stack([random.permutation(256)[: _CLASSES + 1] for _ in range(_BOXES)])
+    levels[:, 1] = random.permutation(256)[:_BOXES]
+    levels[:, 2:] //= 16
+    places = random.integers(100, 156, (1, _BOXES, 4)).astype(np.uint8)
+    stored: list[ir.Array] = [places, levels[None].astype(np.uint8)]
+    expected = interpreted(content, stored)
+    arrays: dict[str, ir.Array] = {}
+    for port, data, scale, zero in zip(graph.inputs, stored, (0.1, 1 / 256), (128, 0), strict=True):
+        real: ir.Array = np.float32(scale) * (data - np.float32(zero))
+        arrays[port.name] = data if port.value.dtype is ir.DType.U8 else real
+    boxes, kinds, scores, count = interpret(graph, arrays).values()
+    assert count == expected[3] > 0
+    there = int(count[0])
+    for own, wanted in zip((boxes, kinds, scores), expected, strict=False):
+        assert difference(own[:, :there], wanted[:, :there]) <= TOLERANCE
+
+
 def test_a_batch_is_fixed(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(_file(_OPTIONS, open_batch=True))

@@ -26,9 +26,9 @@ _WIDER = {
     **dict.fromkeys(("int2", "int4"), "int8"),
     **dict.fromkeys(("uint2", "uint4"), "uint8"),
 }
-# Operators of which a result has the element type of an operand, which only the file knows.
 # A dimension has a name if there is a letter or a digit in it.
 _NAMED = re.compile(r"[^\W_]")
+# Operators of which a result has the element type of an operand, which only the file knows.
 _LIKE = frozenset(["CastLike", "DequantizeLinear", "QuantizeLinear"])
 _READABLE = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)) | {
     "bool",

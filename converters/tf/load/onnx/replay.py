@@ -161,8 +161,9 @@ class Nodes:
         if (sizes := whole_again(ctx)) is not None:
             return [sizes]
         values = [_value(ctx, r) for r in _listed(computed(ctx))]
-        if len(values) == 1 and isinstance(values[0], Tensor):
-            values[0].sizes = as_floats(ctx)
+        held = as_floats(ctx)
+        if held is not None and isinstance(values[0], Tensor):
+            values[0].sizes = held
         return values
 
     def _own(self, ctx: Context) -> list[Value]:

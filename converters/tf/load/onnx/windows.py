@@ -62,9 +62,8 @@ def window_of(ctx: Context, size: Sequence[int]) -> Window:
     outputs, beyond = [], []
     for n, r, s, (before, after) in zip(spatial, reach, strides, pads, strict=True):
         free = n + before + after - r
-        if surely(
-            partial(operator.lt, free, 0)
-        ):  # The call refuses an open size that is too small.
+        # The call refuses an open size that is too small.
+        if surely(partial(operator.lt, free, 0)):
             raise Refused(f"a window of {r} over {n} pixels")
         count = free // s + 1
         if ceil and free % s and count * s < n + before:  # Else it would see the padding alone.
