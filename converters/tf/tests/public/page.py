@@ -20,7 +20,7 @@ There are two calls for each model. They differ in the sizes that the crate leav
 difference is that of all outputs: the largest one of an element over the largest element of its
 output, or over {small:g} where that is less. Where TFLite's output has 8 bits and the crate's is
 float32, both have 8 bits here. More than {tolerance:g}, or what the cell allows instead, is in
-bold.
+bold. Where all outputs are less than {small:g}, the cell has the largest: then they say little.
 
 {good} of the {tried} models below agree.
 
@@ -54,6 +54,8 @@ def row(entry: Entry, found: Found) -> str:
             apart = f"**{apart}**"
         elif entry.tolerance != Entry.tolerance:
             apart += f" of {entry.tolerance:g}"
+        if found.largest < SMALL:
+            apart += f", outputs up to {found.largest:.0e}"
     cells = (
         entry.name,
         entry.does,

@@ -183,9 +183,11 @@ def test_refusals_have_their_reason(folder: Path, net: Entry) -> None:
 
 def test_rows_say_what_became_of_a_model(net: Entry) -> None:
     start = "| tiny-net/net.onnx | is small | `tiny-net==1.0` |"
-    good = Found(net.name, ("batch", "steps"), 3, 2e-6, 12.3)
+    good = Found(net.name, ("batch", "steps"), 3, 2e-6, 1.5, 12.3)
     assert row(net, good) == f"{start} | batch, steps | 3 | 2.0e-06 | 12 s |"
     loose = dataclasses.replace(net, tolerance=0.5, batch=1)
+    small = dataclasses.replace(good, largest=4e-7)
+    assert "| 2.0e-06, outputs up to 4e-07 |" in row(net, small)
     far = dataclasses.replace(good, difference=0.25, seconds=0.0)
     assert row(net, far).endswith("| 3 | **2.5e-01** | |")
     assert row(loose, far) == f"{start} `--batch 1` | batch, steps | 3 | 2.5e-01 of 0.5 | |"
