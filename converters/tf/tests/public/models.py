@@ -150,7 +150,8 @@ _FEATURES: Final = (-10.0, 10.0)
 _LOUD: Final = (0.0, 26.0)
 _PIXEL: Final = (0.0, 1.0)
 # In less noise no text is found: all outputs would be nearly 0.
-_LOUD_PIXEL: Final = (-30.0, 30.0)
+_LOUD_PIXEL: Final = (-12.0, 12.0)
+_LOUDER_PIXEL: Final = (-30.0, 30.0)
 
 # Texts of several languages for the model that tells them apart.
 _SOURCES: Final = (
@@ -196,7 +197,7 @@ ENTRIES: Final = (
         f"{_OCR_4}PP-OCRv4_det_infer.onnx",
         _LINES,
         sizes=_PADDLE_4,
-        span=_LOUD_PIXEL,
+        span=_LOUDER_PIXEL,
     ),
     Entry(
         _RAPIDOCR_4,
@@ -310,7 +311,7 @@ ENTRIES: Final = (
         for name in ("lite", "full", "heavy")
     ),
     *(
-        Entry(_SELFIES, f"package/{name}.tflite", "people before a background", span=(0.0, 5.0))
+        Entry(_SELFIES, f"package/{name}.tflite", "people before a background", span=(0.0, 3.0))
         for name in ("selfie_segmentation", "selfie_segmentation_landscape")
     ),
     *(
