@@ -15,6 +15,7 @@ from converters.tf.describe import features as recorded
 from converters.tf.describe.architecture import FOLDER, description_files
 from converters.tf.describe.steady import needed, settled, unsettled
 from converters.tf.emit.crate import Features, crate_files
+from converters.tf.emit.first_values import MOST, is_filled
 from converters.tf.emit.model import ModelText, model_text
 from converters.tf.emit.open_problems import open_problem, text_problem
 from converters.tf.emit.options import Options, Profile, WeightsMode
@@ -190,6 +191,11 @@ def _converted(request: Request, progress: Progress) -> Result:
     options = request.options
     progress("load")
     loaded = load(request.model, request.load)
+    options = replace(
+        options,
+        states=(*options.states, *((s.given, s.following) for s in loaded.states)),
+        first={s.given: s.first for s in loaded.states},
+    )
     graph = graph_of(loaded, progress)
     if _multiplies_bytes(request):
         graph = dynamic.quantized(graph)
@@ -267,8 +273,12 @@ def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
     def wrong(what: str, advice: str = "") -> None:
         found.append(Problem("--state", what, advice))
 
-    if options.states and options.profile is Profile.NO_STD:
-        wrong("crates without std have no states", "leave it out, or leave out --profile=no_std")
+    if options.states and options.profile is Profile.NO_STD and open_dims(graph):
+        wrong("crates without std have no states of open dimensions", "fix them by --input_shape")
+    for name, first in options.first.items():
+        if first.size > MOST and not is_filled(first):
+            what = f"the first value of {name!r} has {first.size} elements, not all the same"
+            wrong(f"{what}; at most {MOST} are supported")
     inputs, outputs = ({p.name: p for p in ps} for ps in (graph.inputs, graph.outputs))
     for given, next_ in options.states:
         for side, name, ports in (("input", given, inputs), ("output", next_, outputs)):

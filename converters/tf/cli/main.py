@@ -158,6 +158,11 @@ _STATE = flags.DEFINE_multi_string(
     "INPUT=OUTPUT: an input that is this output of the call before; the crate gets a State and the"
     " method step",
 )
+_STATEFUL = flags.DEFINE_bool(
+    "stateful",
+    False,
+    "carry variables from call to call: a State with their first values, and step",
+)
 _SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or a .tflite file")
 _INTEGER = flags.DEFINE_bool(
     "integer",
@@ -298,6 +303,7 @@ def _convert() -> int:
             _INTEGER.value,
             parse_custom_ops(_OPS.value),
             values,
+            _STATEFUL.value,
         ),
         features=Path(_FV.value) if _FV.value else None,
         rustfmt=_rustfmt(),

@@ -12,6 +12,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.emit.context import Field
+from converters.tf.emit.first_values import first_values
 from converters.tf.emit.model import ModelText, feature_keys, model_text
 from converters.tf.emit.npz import npz_bytes
 from converters.tf.emit.open_port import OpenPort
@@ -462,7 +463,15 @@ def _state_values(text: ModelText, options: Options) -> dict[str, Any]:
     inputs = {port.name: _view(port, text.opened) for port in text.inputs}
     outputs = {port.name: _view(port, text.opened) for port in text.outputs}
     return {
-        "states": [{"given": inputs.pop(a), "next": outputs.pop(b)} for a, b in options.states],
+        "states": [
+            {
+                "given": inputs.pop(a),
+                "next": outputs.pop(b),
+                "first": first_values(options.first.get(a)),
+            }
+            for a, b in options.states
+        ],
+        "has_first": bool(options.first),
         "step_inputs": list(inputs.values()),
         "step_outputs": list(outputs.values()),
     }
@@ -475,6 +484,7 @@ def _port_values(text: ModelText) -> dict[str, Any]:
     taken |= {block.type for block in text.blocks}
     # `X` is how both a tensor and its place may be written.
     taken |= {slot.name for slot in text.slots}
+    taken |= {"State", "StepInputs", "StepOutputs"}
     types = tensor_types(ports, taken)
     dynamic = [Dynamic(p) for p in text.inputs if not p.fixed]
     return {
@@ -485,6 +495,7 @@ def _port_values(text: ModelText) -> dict[str, Any]:
         "tensors_of": list(zip(map(PortView, ports), types, strict=True)),
         "input_types": types[: len(text.inputs)],
         "output_types": types[len(text.inputs) :],
+        "type_of": dict(zip((p.field for p in ports), types, strict=True)),
         "all_inputs": together(types[: len(text.inputs)]),
         "all_outputs": together(types[len(text.inputs) :]),
         "dynamic": dynamic[0] if dynamic else None,

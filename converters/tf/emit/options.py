@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from converters.tf import ir
 from converters.tf.passes.rounded import WeightType as WeightType
 from tools.codegen.cargo import CratePlace
 
@@ -67,6 +69,7 @@ class Options:
         tolerance: Largest difference of the generated tests, absolute and relative.
         thresholds: Content of `thresholds.json`, or nothing for the stub.
         states: Pairs of an input and the output that it is in the next step.
+        first: What inputs among these hold before the first step; others are 0.
         most: Open dimensions of a crate without std, each with the most that it may be.
         web_threads: Whether a host of WebAssembly may lend threads, which the crate's wrapper
             then needs functions for.
@@ -88,6 +91,7 @@ class Options:
     tolerance: float = 1e-5
     thresholds: str = ""
     states: tuple[tuple[str, str], ...] = ()
+    first: Mapping[str, ir.Array] = field(default_factory=dict)
     most: tuple[tuple[str, int], ...] = ()
     web_threads: bool = False
     from_environment: bool = False

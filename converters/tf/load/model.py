@@ -35,6 +35,8 @@ from converters.tf.load.keras.own import layers as own_layers
 from converters.tf.load.onnx.trace import trace_onnx
 from converters.tf.load.saved_model.file import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
+from converters.tf.load.stateful import FLAG as STATEFUL
+from converters.tf.load.stateful import carried_notes, stateful
 from converters.tf.load.tflite.model import trace_tflite
 from converters.tf.lower.assigned import carried
 from converters.tf.lower.trace import Loaded, Predict, Trace
@@ -65,6 +67,8 @@ class LoadOptions:
             numbers.
         custom_ops: Operators of the user: the name of each, and its Python module, which runs.
         values: Inputs that become constants, by name: their elements as text.
+        stateful: Whether variables that the model carries from call to call become inputs and
+            outputs, which steps carry on.
     """
 
     shapes: FixedShapes = field(default_factory=FixedShapes)
@@ -74,6 +78,7 @@ class LoadOptions:
     integer: bool = True
     custom_ops: tuple[tuple[str, Path], ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
+    stateful: bool = False
 
 
 def load(path: Path, options: LoadOptions) -> Loaded:
@@ -110,6 +115,11 @@ def load(path: Path, options: LoadOptions) -> Loaded:
             raise FileError(Problem(str(path), what)) from err
     if kind is not Kind.ONNX:  # There they decide what is traced.
         loaded = with_values(loaded, options.values)
+    if options.stateful:
+        loaded = loaded if loaded.states else stateful(loaded)
+        if not loaded.states:
+            what = f"{path} carries no variable from call to call"
+            raise UsageError(Problem(STATEFUL, what, "leave it out"))
     if not options.allow_custom_code:
         check_trace(path, loaded.trace)
     if ops:
@@ -117,12 +127,9 @@ def load(path: Path, options: LoadOptions) -> Loaded:
         _check_ops(path, ops)
     _check_names(path, loaded.trace)
     _check_weights(path, loaded)
-    notes = [*options.shapes.assumed, *loaded.notes]
-    for name in carried(loaded.trace):
-        what = "TensorFlow carries its value from call to call; here every call starts with the"
-        advice = "to carry it, make it an input and an output of the model"
-        notes.append(f"variable {name}: {what} value in the file ({advice})")
-    return replace(loaded, notes=tuple(notes))
+    names = [loaded.trace.variables[name].name for name in carried(loaded.trace)]
+    notes = (*options.shapes.assumed, *loaded.notes, *carried_notes(names, "TensorFlow"))
+    return replace(loaded, notes=notes)
 
 
 def _traced(path: Path, kind: Kind, options: LoadOptions, ops: Mapping[str, CustomOp]) -> Loaded:
@@ -132,7 +139,9 @@ def _traced(path: Path, kind: Kind, options: LoadOptions, ops: Mapping[str, Cust
     if kind is Kind.GRAPH_DEF:
         return trace_graph_def(path, options.shapes, trusted)
     if kind is Kind.TFLITE:
-        return trace_tflite(path, options.signature, options.shapes, options.integer, ops)
+        return trace_tflite(
+            path, options.signature, options.shapes, options.integer, ops, options.stateful
+        )
     if kind is Kind.ONNX:
         return trace_onnx(path, options.shapes, ops, options.integer, options.values)
     return trace_model(load_keras(path, kind, options, ops), options.shapes)

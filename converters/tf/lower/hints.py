@@ -41,6 +41,8 @@ _OF_THE_BATCH = re.compile(
     r"(?<!not )\b(the (whole )?batch|a batch's examples|example to example|numbers of examples"
     r"|values of all examples|elements of other examples)\b"
 )
+# A batch whose size the call gives, beside a number: a variable may have one for each example.
+_BATCH_AND_NUMBER = re.compile(r"shapes \[batch\b.*, \[(?P<size>[2-9]|\d\d+)\b.* don't broadcast")
 
 
 def hint(what: str, batch: bool) -> str:
@@ -51,6 +53,9 @@ def hint(what: str, batch: bool) -> str:
         batch: Whether the batch of the model is open.
     """
     found = _HINTS.get(what, "")
+    if batch and (beside := _BATCH_AND_NUMBER.search(what)) is not None:
+        size = beside["size"]
+        return f"if the model is for {size} examples in each call, fix the batch by --batch {size}"
     if not batch or "--batch" in what or _OF_THE_BATCH.search(what) is None:
         return found
     one = "fix the batch by --batch 1, for calls of one example each"

@@ -150,6 +150,21 @@ Predict: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 
 @dataclass(frozen=True)
+class Carried:
+    """A variable that became an input and an output, whose value a step carries to the next one.
+
+    Attributes:
+        given: The input: its value before a step.
+        following: The output: its value after the step.
+        first: What it holds before the first step.
+    """
+
+    given: str
+    following: str
+    first: Array
+
+
+@dataclass(frozen=True)
 class Loaded:
     """A model in both forms.
 
@@ -157,8 +172,12 @@ class Loaded:
         trace: As plain data.
         predict: Runs the model in TensorFlow: arrays by input name to arrays by output name.
         notes: What the converter decided, or does otherwise than TensorFlow.
+        held: TensorFlow's variables by placeholder.
+        states: What steps carry on.
     """
 
     trace: Trace
     predict: Predict
     notes: tuple[str, ...] = ()
+    held: Mapping[str, Any] = field(default_factory=dict)
+    states: tuple[Carried, ...] = ()

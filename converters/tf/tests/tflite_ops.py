@@ -321,6 +321,19 @@ def _recurrent() -> list[Case]:
     return cases
 
 
+def _filters() -> list[Case]:
+    """Filters of a rank over what features were, with and without a bias."""
+    cases = []
+    for rank, biased, activation in ((1, True, 0), (2, False, 1), (3, True, 1)):
+        filters, memory = 4 * rank, 5
+        state = Tensor((1, filters * memory), open=False, variable=True)
+        options = _options("SVDF", rank=rank, fusedActivationFunction=activation)
+        bias = _random(4) if biased else None
+        operands = [_fixed(1, 3), _random(filters, 3), _random(filters, memory), bias, state]
+        cases.append(Case("SVDF", operands, options, batch=False))
+    return cases
+
+
 def lstms() -> list[Case]:
     """Returns LSTMs with peepholes, projections, norms or fewer gates, which Keras has not."""
     cases = []
@@ -387,5 +400,5 @@ def _both_ways() -> list[Case]:
     return cases
 
 
-CASES = [*_recurrent(), *_both_ways(), *_elementwise(), *_windows(), *_moves()]
+CASES = [*_recurrent(), *_filters(), *_both_ways(), *_elementwise(), *_windows(), *_moves()]
 """Every operator with a counterpart, most with several options."""

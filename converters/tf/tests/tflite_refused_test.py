@@ -74,7 +74,7 @@ REFUSED: list[tuple[str, list[Tensor], list[str], Any]] = [
         "segments that the inputs choose",
     ),
     ("FAKE_QUANT", [Tensor((1, 6))], ["float32"], "rounded as in training"),
-    ("SVDF", [Tensor((1, 6))], ["float32"], "there is nothing for the operator SVDF"),
+    ("LSH_PROJECTION", [Tensor((1, 6))], ["float32"], "nothing for the operator LSH_PROJECTION"),
 ]
 
 

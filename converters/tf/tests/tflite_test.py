@@ -182,7 +182,7 @@ def test_variables_of_whole_numbers(tmp_path: Path, dtype: str) -> None:
     path.write_bytes(content)
     loaded = load(path, LoadOptions())
     (note,) = loaded.notes
-    assert "variable heard: TFLite carries its value" in note
+    assert "variables heard: TFLite carries them" in note
     graph = convert(loaded.trace)
     assert problems(graph) == []
     for number in (-128, -3, 90, 127):

@@ -14,7 +14,7 @@ import tensorflow as tf
 from converters.tf.ir import Array, Layer
 from converters.tf.load.dense import check_dense
 from converters.tf.load.port_names import input_names
-from converters.tf.load.saved_model.captures import captured
+from converters.tf.load.saved_model.captures import captured, held
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import node_count, trace_function, uses_half
 from converters.tf.lower.trace import Loaded, Trace, TraceInput
@@ -211,7 +211,7 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
         ]
         return {n: np.asarray(t) for n, t in zip(outputs, concrete(*flat), strict=True)}
 
-    return Loaded(trace, predict)
+    return Loaded(trace, predict, held=held(graph))
 
 
 def _variable_names(model: Any, recorder: _Recorder) -> dict[int, str]:

@@ -21,7 +21,7 @@ def captured(graph: Any, names: Mapping[int, str]) -> dict[str, Variable]:
         graph: A function graph.
         names: Names of variables by the identity of their handles.
     """
-    known = {id(v.handle): v for v in graph.variables if hasattr(v, "handle")}
+    known = _by_handle(graph)
     tables = _table_types(graph)
     result = {}
     for outer, inner in graph.captures:
@@ -35,6 +35,20 @@ def captured(graph: Any, names: Mapping[int, str]) -> dict[str, Variable]:
         elif hasattr(outer, "numpy"):
             result[node] = Variable(node, plain_array(outer.numpy()))
     return result
+
+
+def held(graph: Any) -> dict[str, Any]:
+    """Returns TensorFlow's variables that a graph captured, by placeholder."""
+    known = _by_handle(graph)
+    return {
+        str(inner.op.name): known[id(outer)]
+        for outer, inner in graph.captures
+        if id(outer) in known
+    }
+
+
+def _by_handle(graph: Any) -> dict[int, Any]:
+    return {id(v.handle): v for v in graph.variables if hasattr(v, "handle")}
 
 
 def _table_types(graph: Any) -> list[tuple[Any, Any]]:

@@ -15,7 +15,7 @@ from converters.tf.ir import Array
 from converters.tf.load.dense import check_dense
 from converters.tf.load.effects import check_graph, check_saved_model
 from converters.tf.load.port_names import in_order, input_names
-from converters.tf.load.saved_model.captures import captured
+from converters.tf.load.saved_model.captures import captured, held
 from converters.tf.load.saved_model.replay import evaluated
 from converters.tf.load.saved_model.slots import without_slots
 from converters.tf.load.shapes import FixedShapes
@@ -93,7 +93,7 @@ def trace_saved_model(
         results = concrete(**given)
         return {name: np.asarray(results[name]) for name in outputs}
 
-    return Loaded(trace, predict)
+    return Loaded(trace, predict, held=held(graph))
 
 
 def _explained(path: Path, what: str, err: Exception, loaded: Path | None = None) -> Problem:

@@ -51,6 +51,8 @@ class Constant:
 
 
 Value: TypeAlias = Constant | Tensor
+# What variables hold before the first call, by name: the shape, and the value in the file.
+Firsts: TypeAlias = dict[str, tuple[tuple[int | None, ...], Array]]
 
 
 @dataclass
@@ -59,15 +61,24 @@ class Variables:
 
     Attributes:
         values: By the name of each.
-        first: Those that were read while they held what the file says.
+        first: Those that were read before the model wrote them.
+        given: What a call begins with, of those that it gets as inputs.
     """
 
     values: dict[str, Value] = field(default_factory=dict)
-    first: set[str] = field(default_factory=set)
+    first: Firsts = field(default_factory=dict)
+    given: dict[str, Tensor] = field(default_factory=dict)
 
-    def carried(self) -> list[str]:
-        """Returns the variables whose value TFLite carries from call to call."""
-        return sorted(n for n in self.first if not isinstance(self.values[n], Constant))
+    def carried(self) -> Firsts:
+        """Returns the variables whose value TFLite carries on, as `first`."""
+        names = sorted(n for n in self.first if not isinstance(self.values[n], Constant))
+        return {name: self.first[name] for name in names}
+
+    def begun(self, name: str, shape: tuple[int | None, ...]) -> Tensor | None:
+        """Returns what a variable of zeros begins with if a call gets it; else that is zeros."""
+        if name not in self.given:
+            self.first[name] = (shape, np.zeros([d or 1 for d in shape], np.float32))
+        return self.given.get(name)
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,7 @@ class Call:
         run: Replays a subgraph in the graph at hand: its number and arguments to its results.
         signature: Returns the arguments that a subgraph takes, by its number.
         variables: The variables that the model keeps.
+        kept: Names of those that are operands, by place.
     """
 
     replay: Replay
@@ -93,6 +105,7 @@ class Call:
     run: Callable[[int, Sequence[Value]], list[Tensor]]
     signature: Callable[[int], Sequence[file.Tensor]]
     variables: Variables
+    kept: Mapping[int, str] = field(default_factory=dict)
 
     def option(self, name: str, default: Any = 0) -> Any:
         """Returns an option by its name in the schema."""

@@ -76,6 +76,7 @@ def _if(call: Call) -> Sequence[Tensor]:
 
 def _once(call: Call) -> Sequence[Tensor]:
     call.run(int(call.option("initSubgraphIndex")), [])
+    call.variables.values |= call.variables.given
     return []
 
 
@@ -94,7 +95,7 @@ def _name(call: Call) -> str:
 def held(call: Call) -> Value:
     """Returns what the variable holds that an operator reads.
 
-    A call leaves no state behind: a variable has its first value when one begins.
+    A variable has its first value when a call begins, unless it is an input of the call.
 
     Raises:
         Refused: It holds nothing, or is not known.
@@ -104,7 +105,7 @@ def held(call: Call) -> Value:
         raise Refused("a variable without a value: the model was converted without its weights")
     value = call.variables.values[name]
     if isinstance(value, Constant):
-        call.variables.first.add(name)
+        call.variables.first.setdefault(name, (value.data.shape, value.data))
     return value
 
 

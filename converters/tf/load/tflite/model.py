@@ -13,6 +13,7 @@ from converters.tf.errors import FileError
 from converters.tf.load.custom_ops import CustomOp
 from converters.tf.load.saved_model.replay import Port, Refused, Replay, Step, Tensor
 from converters.tf.load.shapes import FixedShapes
+from converters.tf.load.stateful import carried_notes
 from converters.tf.load.symbols import Named, opened
 from converters.tf.load.tflite import (
     control,
@@ -27,11 +28,12 @@ from converters.tf.load.tflite import (
     whole,
     windows,
 )
-from converters.tf.load.tflite.call import Call, Constant, Handler, Value, Variables
+from converters.tf.load.tflite.call import Call, Constant, Firsts, Handler, Value, Variables
 from converters.tf.load.tflite.names import layers, port_names
 from converters.tf.load.tflite.stored import real
-from converters.tf.lower.trace import Loaded
+from converters.tf.lower.trace import Carried, Loaded
 from tools.codegen.conversion import Problem, UnsupportedError
+from tools.codegen.names import Scope
 
 HANDLERS: dict[str, Handler] = {
     **control.OPS,
@@ -78,6 +80,7 @@ def trace_tflite(
     fixed: FixedShapes,
     integer: bool = True,
     ops: Mapping[str, CustomOp] = MappingProxyType({}),
+    stateful: bool = False,
 ) -> Loaded:
     """Traces a signature of a TFLite model.
 
@@ -88,6 +91,7 @@ def trace_tflite(
         integer: Whether a model that multiplies int8 numbers computes in integers; else it
             computes in float32.
         ops: Operators of the user, by their names.
+        stateful: Whether variables that TFLite carries from call to call are inputs and outputs.
 
     Raises:
         FileError: The file is damaged, or has no such signature.
@@ -105,34 +109,50 @@ def trace_tflite(
     found = opened(fixed, [Named(n, t.shape) for n, t in zip(names, tensors, strict=True)])
     sizes = (d for shape in found for d in shape)
     known = not any(isinstance(d, str) for d in sizes)
-    run = _Run(path, model, integer and known and whole.computes_whole(model), ops)
-    ports = [
-        Port(name, run.dtype(tensor), shape)
-        for name, tensor, shape in zip(names, tensors, found, strict=True)
-    ]
+    integer = integer and known and whole.computes_whole(model)
     outputs = sorted(chosen.outputs, key=lambda n: graph.outputs.index(chosen.outputs[n]))
 
-    def body(inputs: list[Tensor]) -> Sequence[Tensor]:
-        given = [
-            whole.from_unsigned(value) if run.is_shifted(tensor) else value
-            for value, tensor in zip(inputs, tensors, strict=True)
+    def traced(states: Firsts) -> tuple[Loaded, Firsts]:
+        """Traces it with some variables as inputs; returns those that TFLite carries, too."""
+        run = _Run(path, model, integer, ops)
+        ports = [
+            Port(name, run.dtype(tensor), shape)
+            for name, tensor, shape in zip(names, tensors, found, strict=True)
         ]
-        places = [chosen.outputs[name] for name in outputs]
-        found = [run.in_graph(v) for v in run.subgraph(chosen.subgraph, given, places)]
-        # A constant is float32 in any case.
-        shifted = [run.is_shifted(graph.tensors[place]) for place in places]
-        return [
-            whole.to_unsigned(value) if own and value.dtype == tf.int8 else value
-            for value, own in zip(found, shifted, strict=True)
+        scope = Scope([*names, *outputs])
+        kept = [
+            Carried(scope.unique(name), scope.unique(f"{name}_next"), first)
+            for name, (_, first) in states.items()
+        ]
+        ports += [
+            Port(state.given, str(state.first.dtype.name), shape)
+            for state, (shape, _) in zip(kept, states.values(), strict=True)
         ]
 
-    loaded = run.replay.loaded(path.stem, ports, outputs, body)
-    return replace(loaded, notes=tuple(map(_carried, run.variables.carried())))
+        def body(inputs: list[Tensor]) -> Sequence[Tensor]:
+            given = [
+                whole.from_unsigned(value) if run.is_shifted(tensor) else value
+                for value, tensor in zip(inputs, tensors, strict=False)
+            ]
+            run.variables.given = dict(zip(states, inputs[len(tensors) :], strict=True))
+            places = [chosen.outputs[name] for name in outputs]
+            results = [run.in_graph(v) for v in run.subgraph(chosen.subgraph, given, places)]
+            # A constant is float32 in any case.
+            shifted = [run.is_shifted(graph.tensors[place]) for place in places]
+            after = [run.in_graph(run.variables.values[name]) for name in states]
+            return [
+                whole.to_unsigned(value) if own and value.dtype == tf.int8 else value
+                for value, own in zip(results, shifted, strict=True)
+            ] + after
 
+        ends = [*outputs, *(state.following for state in kept)]
+        loaded = run.replay.loaded(path.stem, ports, ends, body)
+        return replace(loaded, states=tuple(kept)), run.variables.carried()
 
-def _carried(variable: str) -> str:
-    what = "TFLite carries its value from call to call; here every call starts with the value"
-    return f"variable {variable}: {what} in the file"
+    loaded, carried = traced({})
+    if stateful and carried:
+        return traced(carried)[0]
+    return replace(loaded, notes=carried_notes(carried, "TFLite"))
 
 
 def _signature(path: Path, model: file.Model, wanted: str) -> file.Signature:
@@ -269,10 +289,10 @@ class _Run:
         results = [graph.tensors[i] for i in operator.outputs]
 
         def run() -> list[Value]:
-            kept_inside = {i for i in operator.inputs if i >= 0 and graph.tensors[i].variable}
+            places = list(enumerate(operator.inputs))
+            kept = {p: i for p, i in places if i >= 0 and graph.tensors[i].variable}
             operands = [
-                None if i < 0 or i in kept_inside else self._value(number, i, env)
-                for i in operator.inputs
+                None if i < 0 or p in kept else self._value(number, i, env) for p, i in places
             ]
             call = Call(
                 self.replay,
@@ -283,6 +303,7 @@ class _Run:
                 lambda other, args: [self.in_graph(v) for v in self.subgraph(other, args)],
                 lambda other: [self.graph(other).tensors[i] for i in self.graph(other).inputs],
                 self.variables,
+                {p: graph.tensors[i].name for p, i in kept.items()},
             )
             tensors = [None if i < 0 else graph.tensors[i] for i in operator.inputs]
             between = [t for t in (*tensors, *results) if t is not None]

@@ -17,6 +17,7 @@ from converters.tf.load.tflite.lists import written
 _KERNELS = range(1, 5)
 _RECURRENT = range(5, 9)
 _BIASES = range(12, 16)
+_STATES = range(18, 20)
 # What gates see of the state before they are opened (of the output gate: after), a product of the
 # output with its bias, and factors of the gates' norms.
 _PEEPHOLES = (9, 10, None, 11)
@@ -33,28 +34,35 @@ def _rows(call: Call) -> Tensor:
     return x if call.option("timeMajor", False) else tf.transpose(x, [1, 0, 2])
 
 
-def _over_time(call: Call, sizes: Sequence[int], cell: Callable[..., Sequence[Tensor]]) -> Tensor:
+def _over_time(
+    call: Call, sizes: Sequence[int], places: Sequence[int], cell: Callable[..., Sequence[Tensor]]
+) -> Tensor:
     """Returns the output of every step.
 
-    A cell gives its states of some sizes, the output first. They are 0 before: a call leaves none
-    behind.
+    A cell gives its states of some sizes, the output first. They are the variables at some places
+    of the operands, and 0 before unless a call gets them.
     """
     x = _rows(call)
     steps, batch = x.shape[0] or tf.shape(x)[0], tf.shape(x)[1]
     outputs = tf.zeros([steps, batch, sizes[0]])
     outputs.set_shape([x.shape[0], x.shape[1], sizes[0]])
 
-    def zeros(units: int) -> Tensor:
-        state = tf.zeros([batch, units])
-        state.set_shape([x.shape[1], units])
+    def start(units: int, place: int) -> Tensor:
+        shape = (x.shape[1], units)
+        given = call.variables.begun(call.kept[place], shape) if place in call.kept else None
+        state = tf.zeros([batch, units]) if given is None else given
+        state.set_shape(shape)
         return state
 
     def turn(time: Tensor, rows: Tensor, *before: Tensor) -> list[Tensor]:
         after = cell(tf.gather(x, time), *before)
         return [time + 1, written(rows, time, after[0]), *after]
 
-    starts = [tf.constant(0), outputs, *map(zeros, sizes)]
-    found = tf.while_loop(lambda time, *_: time < steps, turn, starts)[1]
+    starts = [tf.constant(0), outputs, *map(start, sizes, places)]
+    _, found, *after = tf.while_loop(lambda time, *_: time < steps, turn, starts)
+    for place, value in zip(places, after, strict=True):
+        if place in call.kept:
+            call.variables.values[call.kept[place]] = value
     return found if call.option("timeMajor", False) else tf.transpose(found, [1, 0, 2])
 
 
@@ -81,7 +89,7 @@ def _lstm(call: Call) -> Tensor:
         state = tf.sigmoid(forget) * state + tf.sigmoid(enter) * tf.tanh(new)
         return tf.sigmoid(leave) * tf.tanh(state), state
 
-    return _over_time(call, [units, units], cell)
+    return _over_time(call, [units, units], _STATES, cell)
 
 
 def _lstm_with_more(call: Call, clips: Sequence[float]) -> Tensor:
@@ -136,7 +144,7 @@ def _lstm_with_more(call: Call, clips: Sequence[float]) -> Tensor:
             hidden = clipped(hidden if shift is None else hidden + shift, clips[1])
         return hidden, state
 
-    return _over_time(call, sizes, cell)
+    return _over_time(call, sizes, _STATES, cell)
 
 
 def _both_ways(call: Call) -> Sequence[Tensor] | Tensor:
@@ -145,10 +153,11 @@ def _both_ways(call: Call) -> Sequence[Tensor] | Tensor:
         raise Refused("an LSTM in two directions that reads another input as well")
     axis = 0 if call.option("timeMajor", True) else 1
     x, results = call.tensor(0), []
-    for first, back in ((1, False), (18, True)):
+    for first, back, states in ((1, False, 35), (18, True, 37)):
         rows = tf.reverse(x, [axis]) if back else x
         own = [call.value(i) if call.has(i) else None for i in range(first, first + 17)]
-        y = _lstm(replace(call, operands=[rows, *own]))
+        kept = {18 + i: call.kept[states + i] for i in range(2) if states + i in call.kept}
+        y = _lstm(replace(call, operands=[rows, *own], kept=kept))
         results.append(tf.reverse(y, [axis]) if back else y)
     return tf.concat(results, 2) if call.option("mergeOutputs", False) else results
 
@@ -166,11 +175,33 @@ def _simple(call: Call) -> Tensor:
         total = tf.nn.bias_add(tf.matmul(x, kernel) + tf.matmul(hidden, recurrent), bias)
         return [activation(total)]
 
-    return _over_time(call, [units], cell)
+    return _over_time(call, [units], [4], cell)
+
+
+def _filters(call: Call) -> Tensor:
+    """Replays filters over the last values of features (SVDF).
+
+    The variable holds these values, the oldest first.
+    """
+    x, times = call.tensor(0), call.array(2)
+    count, memory = times.shape
+    shape, place = (x.shape[0], count * memory), 4
+    name = call.kept.get(place)
+    given = None if name is None else call.variables.begun(name, shape)
+    state = tf.zeros([tf.shape(x)[0], count * memory]) if given is None else given
+    new = tf.matmul(x, call.weight("features", call.array(1).T))
+    past = tf.reshape(state, [-1, count, memory])
+    past = tf.concat([past[:, :, 1:], tf.expand_dims(new, 2)], 2)
+    if name is not None:
+        call.variables.values[name] = tf.reshape(past, [-1, count * memory])
+    sums = tf.reduce_sum(past * call.weight("times", times), 2)
+    rank = int(call.option("rank", 1))
+    return call.biased(tf.reduce_sum(tf.reshape(sums, [-1, count // rank, rank]), 2), 3)
 
 
 OPS: dict[str, Handler] = {
     "BIDIRECTIONAL_SEQUENCE_LSTM": _both_ways,
+    "SVDF": _filters,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "UNIDIRECTIONAL_SEQUENCE_RNN": _simple,
 }
