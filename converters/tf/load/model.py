@@ -47,7 +47,13 @@ _LONGEST_NAME = 1000
 # How Keras prints in bold.
 _BOLD = re.compile(r"\x1b\[\d*m")
 # What Keras says of a class or function that it does not know; the second form is that of .h5.
-_MISSING = re.compile(r"Could not locate (class|function) '([^']+)'|Unknown (\w+): '([^']+)'")
+_MISSING = re.compile(
+    r"Could not locate (?P<kind>class|function) '(?P<name>[^']+)'"
+    r"|Unknown (?P<kind_2>\w+): '(?P<name_2>[^']+)'"
+    r"|Could not interpret (?P<kind_3>[a-z ]+) identifier: (?P<name_3>\S+)"
+)
+# What functions without a name are called in a file that does not hold their code.
+_LAMBDA = "<lambda>"
 # What the meaning of an operator of the user says in TensorFlow's report.
 _MEANING = re.compile(r"compute\(\) of [^\n]+")
 
@@ -302,6 +308,13 @@ def _explained(path: Path, err: BaseException, code: bool) -> Problem:
             "computation",
         )
     missing = _missing(err)
+    if _LAMBDA in missing:
+        return Problem(
+            str(path),
+            f"it needs the {missing}, whose code it does not hold",
+            "write it into a Python file as `activation = lambda x: ...`, name the file by "
+            f"{FLAG}, and pass --allow_custom_code",
+        )
     if missing:
         return Problem(
             str(path),
@@ -347,7 +360,8 @@ def _missing(err: BaseException | None) -> str:
     while err is not None:
         found = _MISSING.search(str(err))
         if found is not None:
-            return f"{found[1] or found[3]} '{found[2] or found[4]}'"
+            kind, name = (text for text in found.groups() if text)
+            return f"{kind} '{name}'"
         err = err.__cause__ or err.__context__
     return ""
 

@@ -83,6 +83,28 @@ def windows() -> Case:
     return Case(model, ("height", "width"), ((8, 8), (9, 13), (32, 17)))
 
 
+def padded() -> Case:
+    """Padding that depends on whether sides are even: auto_pad, and windows beyond the end."""
+    net = Network(17)
+    same: Any = {"auto_pad": "SAME_UPPER", "strides": [2, 2]}
+    results = [net("MaxPool", "x", kernel_shape=[n, 2], **same) for n in (2, 3)]
+    results.append(net("AveragePool", "x", kernel_shape=[3, 2], **same))
+    results.append(net("Conv", "x", net.weight("conv", 6, 4, 3, 2), **same))
+    results.append(net("Conv", "x", net.weight("deep", 4, 1, 3, 3), group=4, **same))
+    line = net("ReduceMean", "x", axes=[2], keepdims=0)
+    options: Any = {"auto_pad": "SAME_UPPER", "strides": [3], "kernel_shape": [4]}
+    results.append(net("MaxPool", line, **options))
+    results.append(net("Conv", line, net.weight("line", 2, 4, 4), **options))
+    beyond: Any = {"ceil_mode": 1, "strides": [2, 2], "kernel_shape": [3, 2]}
+    results.append(net("MaxPool", "x", **beyond))
+    results.append(net("AveragePool", "x", **beyond))
+    beyond["kernel_shape"] = [3, 4]
+    results.append(net("AveragePool", "x", pads=[1, 0, 1, 2], **beyond))
+    results.append(net("AveragePool", "x", pads=[1, 0, 1, 2], count_include_pad=1, **beyond))
+    model = net.model({"x": ["batch", 4, "h", "w"]}, results)
+    return Case(model, ("h", "w"), ((8, 8), (9, 12), (11, 7), (10, 5)))
+
+
 def anchors() -> Case:
     """Places of pixels as detectors count them: ranges of floats, and slices without an end."""
     net = Network(17)
@@ -113,4 +135,4 @@ def frames() -> Case:
     return Case(net.model(dims, [scores, last]), ("sequence_length",), ((1,), (3,), (20,)))
 
 
-IMAGES = (pyramid, resized, windows, anchors, frames)
+IMAGES = (pyramid, resized, windows, padded, anchors, frames)

@@ -18,13 +18,15 @@ from converters.tf.load.user_code import run_file
 from tools.codegen.conversion import Problem, UsageError
 
 FLAG = "--custom_objects"
+# What Keras writes for a function without a name, where it does not keep its code.
+_LAMBDA = "<lambda>"
 
 
 def custom_objects(files: Sequence[Path]) -> dict[str, Any]:
     """Runs Python files; returns the public classes and functions that they define, by name.
 
     Those that `keras.saving.register_keras_serializable` registers are found by their registered
-    names as well. A file may import its neighbours.
+    names as well, and a file's only lambda by `<lambda>`. A file may import its neighbours.
 
     Raises:
         UsageError: A file can't be run, or two files define the same name.
@@ -41,13 +43,17 @@ def custom_objects(files: Sequence[Path]) -> dict[str, Any]:
 def _defined(file: Path, module_name: str) -> dict[str, Any]:
     where = f"{FLAG} {file}"
     module = run_file(where, file, module_name, "the path of a .py file")
-    return {
+    found = {
         name: thing
         for name, thing in vars(module).items()
         if not name.startswith("_")
         and (inspect.isclass(thing) or inspect.isfunction(thing))
         and thing.__module__ == module_name
     }
+    unnamed = [thing for thing in found.values() if thing.__name__ == _LAMBDA]
+    if len(unnamed) == 1:
+        found[_LAMBDA] = unnamed[0]
+    return found
 
 
 def know_names(objects: Mapping[str, Any]) -> None:

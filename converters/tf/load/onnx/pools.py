@@ -42,7 +42,11 @@ def _pool_window(ctx: Context) -> Window:
     """
     if 0 in ctx.shape(0)[2:]:
         raise Refused("a pool of images without pixels")
-    return window_of(ctx, tuple(ctx.attr("kernel_shape") or ()))
+    window = window_of(ctx, tuple(ctx.attr("kernel_shape") or ()), same=True)
+    deep = len(window.size) == 3 and (window.same or ctx.node.op == "MaxPool")
+    if any(map(is_open, window.outputs)) and (deep or set(window.dilations) != {1}):
+        raise Refused("a pool that is dilated or has 3 axes, over images of open size")
+    return window
 
 
 def _max_pool(ctx: Context) -> Result:
@@ -50,6 +54,8 @@ def _max_pool(ctx: Context) -> Result:
     x = ctx.last(0)
     pads = _with_beyond(window)
     low = x.dtype.min if x.dtype.is_integer else -math.inf
+    if window.same and (x.dtype.is_integer or len(ctx.node.outputs) > 1):
+        raise Refused("auto_pad=SAME_UPPER of places or integers of an image of open size")
     if len(ctx.node.outputs) > 1 and ctx.node.outputs[1]:
         shape = ctx.shape(0)
         places = _places([fixed(d, "the place of an element") for d in shape[2:]], pads)
@@ -66,7 +72,7 @@ def _max_pool(ctx: Context) -> Result:
         input=x,
         ksize=[1, *window.size, 1],
         strides=[1, *window.strides, 1],
-        padding="EXPLICIT" if any(any(p) for p in pads) else "VALID",
+        padding=window.padding if window.same or any(any(p) for p in pads) else "VALID",
         explicit_paddings=flat(pads) if any(any(p) for p in pads) else [],
     )
     return ctx.result_last(tf.squeeze(y, [1]) if line else y)
@@ -217,9 +223,15 @@ def _col2im(ctx: Context) -> Result:
 def average_pool(ctx: Context) -> Result:
     """Returns the mean of what a window sees."""
     window = _pool_window(ctx)
+    spatial, with_pads = ctx.sizes(0)[1:], bool(ctx.attr("count_include_pad", 0))
+    if window.same:
+        if with_pads:
+            raise Refused("auto_pad=SAME_UPPER and count_include_pad of an image of open size")
+        x, plane, line = _plane(ctx.last(0), window)
+        y = tf.nn.avg_pool(x, plane.size, plane.strides, "SAME")
+        return ctx.result_last(tf.squeeze(y, [1]) if line else y)
     x = _padded(ctx.last(0), _with_beyond(window), 0.0)
     y = _means(x, window)
-    spatial, with_pads = ctx.sizes(0)[1:], bool(ctx.attr("count_include_pad", 0))
     if any(map(is_open, spatial)):
         if any(window.beyond) or (not with_pads and any(any(p) for p in window.pads)):
             y = y / _open_shares(ctx, spatial, window, with_pads)

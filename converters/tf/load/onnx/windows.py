@@ -33,7 +33,10 @@ class Window:
         dilations: Distances of taps.
         pads: Elements before and after each axis.
         outputs: Places of the window by axis.
-        beyond: How far the last window reaches over the padding, for `ceil_mode`.
+        beyond: How far the last window reaches over the padding, for `ceil_mode`; of an open axis,
+            how far it may.
+        same: Whether the padding is TensorFlow's `SAME`, which depends on an open size; there are
+            no other pads then.
     """
 
     size: tuple[int, ...]
@@ -42,10 +45,21 @@ class Window:
     pads: Pads
     outputs: tuple[int, ...]
     beyond: tuple[int, ...]
+    same: bool = False
+
+    @property
+    def padding(self) -> str:
+        """Returns what TensorFlow's ops call the padding."""
+        return "SAME" if self.same else "EXPLICIT"
 
 
-def window_of(ctx: Context, size: Sequence[int]) -> Window:
+def window_of(ctx: Context, size: Sequence[int], same: bool = False) -> Window:
     """Returns the window of a convolution or pool over operand 0.
+
+    Args:
+        ctx: The node.
+        size: Taps by axis.
+        same: Whether its padding may be `SAME`.
 
     Raises:
         Refused: It does not fit.
@@ -57,6 +71,13 @@ def window_of(ctx: Context, size: Sequence[int]) -> Window:
     strides = numbers(ctx, "strides", rank)
     dilations = numbers(ctx, "dilations", rank)
     reach = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
+    steps = zip(spatial, strides, strict=True)
+    if ctx.attr("auto_pad") == "SAME_UPPER" and any(is_open(n) and s > 1 for n, s in steps):
+        if not same:
+            raise Refused("auto_pad=SAME_UPPER of an image of open size")
+        places = tuple((n - 1) // s + 1 for n, s in zip(spatial, strides, strict=True))
+        none = (0,) * rank
+        return Window(tuple(size), strides, dilations, ((0, 0),) * rank, places, none, True)
     pads = _pads(ctx, spatial, reach, strides)
     ceil = bool(ctx.attr("ceil_mode", 0))
     outputs, beyond = [], []
@@ -65,6 +86,12 @@ def window_of(ctx: Context, size: Sequence[int]) -> Window:
         # The call refuses an open size that is too small.
         if surely(partial(operator.lt, free, 0)):
             raise Refused(f"a window of {r} over {n} pixels")
+        # No window of an open axis sees the padding alone: one more may begin, and all end in what
+        # is added.
+        if ceil and is_open(n) and after + s <= r:
+            outputs.append((free + s - 1) // s + 1)
+            beyond.append(s - 1)
+            continue
         count = free // s + 1
         if ceil and free % s and count * s < n + before:  # Else it would see the padding alone.
             count += 1
@@ -110,7 +137,7 @@ def conv(ctx: Context) -> Result:
     """Returns a convolution; the weights are operand 1, and 2 is a bias."""
     kernel = _kernel_shape(ctx)
     rank = len(kernel) - 2
-    window = window_of(ctx, tuple(ctx.attr("kernel_shape") or kernel[2:]))
+    window = window_of(ctx, tuple(ctx.attr("kernel_shape") or kernel[2:]), same=True)
     if window.size != kernel[2:]:
         raise Refused(f"kernel_shape={list(window.size)} of weights {list(kernel)}")
     groups, channels = int(ctx.attr("group", 1)), ctx.sizes(0)[0]
@@ -158,6 +185,7 @@ def wider(window: Window) -> Window:
         ((0, 0), *window.pads),
         (1, *window.outputs),
         (0, *window.beyond),
+        window.same,
     )
 
 
@@ -179,13 +207,17 @@ def _convolved(ctx: Context, x: Any, window: Window, groups: int) -> Any:
         else:
             weights = ctx.weight(1, ("conv", groups), deep)
         return tf.raw_ops.Conv3D(
-            input=x, filter=weights, strides=strides, padding="VALID", dilations=dilations
+            input=x,
+            filter=weights,
+            strides=strides,
+            padding="SAME" if window.same else "VALID",
+            dilations=dilations,
         )
     plain = set(window.dilations) == {1} and window.strides[0] == window.strides[1]
     options = {
         "strides": strides,
-        "padding": "EXPLICIT",
-        "explicit_paddings": flat(window.pads),
+        "padding": window.padding,
+        "explicit_paddings": [] if window.same else flat(window.pads),
         "dilations": dilations,
     }
     if groups == x.shape[-1] and groups > 1 and plain:

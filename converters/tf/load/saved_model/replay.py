@@ -21,6 +21,7 @@ from converters.tf.ir.operands import Operands
 from converters.tf.ir.symbolic import NotSymbolicError
 from converters.tf.load.nodes import placeholder
 from converters.tf.load.tracer import node_count, trace_function, uses_half
+from converters.tf.lower.hints import hint
 from converters.tf.lower.trace import (
     REFUSED,
     TYPED,
@@ -236,7 +237,11 @@ class Replay:
             found = run(arguments)
             if self.problems:
                 stand_ins = [Problem(step.where, why) for step, why in self._refused.values()]
-                raise UnsupportedError.of([*self.problems, *stand_ins])
+                batch = any(None in port.shape for port in inputs)
+                raise UnsupportedError.of(
+                    p if p.advice else replace(p, advice=hint(p.what, batch))
+                    for p in (*self.problems, *stand_ins)
+                )
             results = [tf.identity(t, "output") for t in found]
         weights = list(self._weights.values())
         known = [*arguments, *(tensor for _, tensor in weights)]
