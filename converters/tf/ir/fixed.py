@@ -80,7 +80,7 @@ def fixed(graph: Graph, sizes: Mapping[str, int]) -> Graph:
         sizes: A number, or another size, for each of them by name.
 
     Raises:
-        ValueError: A tensor would have a dimension below 1.
+        ValueError: A tensor would have a dimension below 1, or is too small for a node.
     """
     return _Fixed(sizes).graph(graph) if sizes else graph
 
@@ -105,7 +105,10 @@ class _Fixed:
     def node(self, node: Node) -> Node:
         inputs = tuple(None if v is None else self._value(v) for v in node.inputs)
         outputs = tuple(self._value(v) for v in node.outputs)
-        return replace(node, op=self._part(node.op), inputs=inputs, outputs=outputs)
+        op = self._part(node.op)
+        if what := op.misfit([() if v is None else v.shape for v in inputs]):
+            raise ValueError(f"the sizes are too small: {what}")
+        return replace(node, op=op, inputs=inputs, outputs=outputs)
 
     def _value(self, value: Value) -> Value:
         if value.is_constant:

@@ -41,6 +41,13 @@ class Op:
         """
         return None
 
+    def misfit(self, x: Sequence[Shape]) -> str:
+        """Returns why a call can't have operands of these shapes, or nothing.
+
+        A model with open dimensions has them for some sizes; then that is an error of the call.
+        """
+        return ""
+
     def meaning(self, x: Operands, shape: tuple[int, ...]) -> Sequence[Array]:
         """Returns the results in NumPy; the interpreter rounds them to their types.
 

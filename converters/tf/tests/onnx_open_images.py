@@ -1,4 +1,4 @@
-"""ONNX models over images of open size, as the exporters of detectors and readers write them."""
+"""ONNX models over images and signals of open size, as the exporters of detectors write them."""
 
 from __future__ import annotations
 
@@ -135,4 +135,20 @@ def frames() -> Case:
     return Case(net.model(dims, [scores, last]), ("sequence_length",), ((1,), (3,), (20,)))
 
 
-IMAGES = (pyramid, resized, windows, padded, anchors, frames)
+def sounds() -> Case:
+    """Signals of open length: mirrored ends, spectra of their frames, and one of a known length."""
+    net = Network(17)
+    wide = net("Pad", "x", net.ints(0, 20, 0, 20), mode="reflect")
+    window = net.constant(np.hanning(16).astype(np.float32))
+    frames = net("STFT", wide, net.ints(5), window)
+    power = net("ReduceSumSquare", frames, axes=[-1], keepdims=0)
+    deep = net("Unsqueeze", "x", net.ints(2))
+    whole = net("STFT", deep, net.ints(8), "", net.ints(10), onesided=0)
+    rest = net("Sub", net.ints(64), dimension(net, "x", 1))
+    ends = net("Concat", net.ints(0, 0, 0), net("Reshape", rest, net.ints(1)), axis=0)
+    filled = net("Pad", "x", ends, net.constant(np.float32(-2.5)))
+    model = net.model({"x": ["batch", "n"]}, [power, whole, filled])
+    return Case(model, ("n",), ((21,), (40,), (64,)))
+
+
+IMAGES = (pyramid, resized, windows, padded, anchors, frames, sounds)

@@ -129,8 +129,19 @@ class Pad(Op):
     mode: PadMode = PadMode.CONSTANT
     value: float = 0.0
 
+    def misfit(self, x: Sequence[Shape]) -> str:
+        """Returns where an axis is shorter than what is mirrored."""
+        if self.mode is PadMode.CONSTANT:
+            return ""
+        for dim, ends in zip(x[0], self.padding, strict=True):
+            if isinstance(dim, int) and max(ends) > dim - (self.mode is PadMode.REFLECT):
+                return f"{max(ends)} mirrored elements of an axis of {dim}"
+        return ""
+
     def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:
         """Returns the wider axes."""
+        if what := self.misfit(x):
+            raise ShapeError(what)
         wider: list[Dim] = []
         for dim, (before, after) in zip(x[0], self.padding, strict=True):
             if not isinstance(dim, Batch):

@@ -242,6 +242,8 @@ def _pad(ctx: Context) -> Result:
     rank = ctx.rank(0)
     mode = ctx.text("mode", "constant", ["constant", "reflect", "edge", "wrap"])
     old = ctx.node.version < 11
+    if not old and isinstance(ctx.value(1), Symbol):
+        return _padded_to_size(ctx, mode)
     flat = [int(p) for p in ctx.attr("pads", [])] if old else ctx.ints(1)
     axes = [axis_of(a, rank) for a in ctx.ints(3)] if ctx.has(3) else list(range(rank))
     if len(flat) != 2 * len(axes):
@@ -268,6 +270,20 @@ def _pad(ctx: Context) -> Result:
     if mode == "reflect":
         return ctx.result(tf.pad(x, grown, mode="REFLECT"), order)
     return ctx.result(_edges(x, grown, mode == "wrap"), order)
+
+
+def _padded_to_size(ctx: Context, mode: str) -> Result:
+    """Pads by numbers that open dimensions decide."""
+    if mode != "constant" or ctx.has(3):
+        raise Refused("operand 1 depends on an open dimension, which it may with constant values")
+    ends = ctx.dims(1).reshape(2, -1)
+    value = ctx.array(2).ravel()[0] if ctx.has(2) else 0
+    x = ctx.form(0)
+    amounts = ctx.session.symbol(Symbol(ends.T, "int32"))
+    y = tf.pad(x, amounts, constant_values=tf.cast(value, x.dtype))
+    pairs = zip(ctx.shape(0), ends.sum(axis=0), strict=True)
+    sizes = [d if isinstance(d, Batch) else d + more for d, more in pairs]
+    return ctx.result(y, None, sizes)
 
 
 def _edges(x: Any, pads: Sequence[Sequence[int]], wrap: bool) -> Any:

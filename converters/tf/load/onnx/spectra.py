@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.load.onnx.context import Context, Handler, Result, axis_of, fixed
+from converters.tf.ir.symbolic import of_shape
+from converters.tf.load.onnx.context import Context, Handler, Result, axis_of, fixed, whole
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
@@ -77,7 +78,9 @@ def _dft(ctx: Context) -> Result:
 
 def _short_time(ctx: Context) -> Result:
     signal = ctx.form(0)
-    steps = fixed(ctx.shape(0)[1], "the length of a signal")
+    if ctx.rank(0) == 2:  # As onnxruntime takes real numbers, too.
+        signal = tf.expand_dims(signal, -1)
+    steps = whole(ctx.shape(0)[1], "the length of a signal")
     step = ctx.ints(1)[0]
     if ctx.has(3):
         length = ctx.ints(3)[0]
@@ -85,13 +88,17 @@ def _short_time(ctx: Context) -> Result:
         length = fixed(ctx.shape(2)[0], "the length of a window")
     else:
         raise Refused("neither a window nor its length")
-    if step < 1 or not 0 < length <= steps:
+    known = isinstance(steps, int)
+    if step < 1 or length < 1 or (known and length > steps):
         raise Refused(f"frames of {length} every {step} steps of {steps}")
-    places = np.arange((steps - length) // step + 1)[:, None] * step + np.arange(length)
+    count = (steps - length) // step + 1
+    turns = np.arange(count) if known else tf.range(ctx.session.symbol(of_shape((count,)))[0])
+    places = turns[:, None] * step + np.arange(length, dtype=np.int64)
     frames = [None if part is None else tf.gather(part, places, axis=1) for part in _parts(signal)]
     if ctx.has(2):
         frames = [None if part is None else part * ctx.form(2) for part in frames]
-    return ctx.result(_spectrum(frames[0], frames[1], bool(ctx.attr("onesided", 1))))
+    y = _spectrum(frames[0], frames[1], bool(ctx.attr("onesided", 1)))
+    return ctx.result(y, None, (ctx.shape(0)[0], count, *y.shape[2:]))
 
 
 def _mel_weights(ctx: Context) -> Result:
