@@ -158,6 +158,9 @@ _STATE = flags.DEFINE_multi_string(
     "INPUT=OUTPUT: an input that is this output of the call before; the crate gets a State and the"
     " method step",
 )
+_OUTPUT = flags.DEFINE_multi_string(
+    "output", [], "an output that is wanted, or a tensor of a frozen graph; all if not given"
+)
 _STATEFUL = flags.DEFINE_bool(
     "stateful",
     False,
@@ -304,6 +307,7 @@ def _convert() -> int:
             parse_custom_ops(_OPS.value),
             values,
             _STATEFUL.value,
+            tuple(_OUTPUT.value),
         ),
         features=Path(_FV.value) if _FV.value else None,
         rustfmt=_rustfmt(),

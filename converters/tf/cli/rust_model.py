@@ -33,6 +33,7 @@ _SHAPE = flags.DEFINE_multi_string("input_shape", [], "dimensions that the model
 _VALUE = flags.DEFINE_multi_string("input_value", [], "INPUT=16000: an input that is a constant")
 _BATCH = flags.DEFINE_integer("batch", None, "the examples of every call", lower_bound=1)
 _STATE = flags.DEFINE_multi_string("state", [], "INPUT=OUTPUT that a step carries on")
+_OUTPUT = flags.DEFINE_multi_string("output", [], "outputs that are wanted; all if not given")
 _STATEFUL = flags.DEFINE_bool("stateful", False, "let steps carry on the model's variables")
 _SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or a .tflite file")
 _RUSTFMT = flags.DEFINE_string("rustfmt", None, "the program that lays out Rust text")
@@ -69,6 +70,7 @@ def _main(_: Sequence[str]) -> int:
             custom_ops=parse_custom_ops(_OPS.value),
             values=parse_values(_VALUE.value),
             stateful=_STATEFUL.value,
+            outputs=tuple(_OUTPUT.value),
         ),
         features=Path(_FEATURES.value) if _FEATURES.value else None,
         rustfmt=_RUSTFMT.value,

@@ -33,6 +33,7 @@ from converters.tf.load.keras.legacy_layers import CUSTOM_OBJECTS
 from converters.tf.load.keras.model import trace_keras
 from converters.tf.load.keras.own import layers as own_layers
 from converters.tf.load.onnx.trace import trace_onnx
+from converters.tf.load.outputs import with_outputs
 from converters.tf.load.saved_model.file import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.stateful import FLAG as STATEFUL
@@ -75,6 +76,7 @@ class LoadOptions:
         values: Inputs that become constants, by name: their elements as text.
         stateful: Whether variables that the model carries from call to call become inputs and
             outputs, which steps carry on.
+        outputs: Outputs that are wanted, or tensors of a frozen graph; all if not given.
     """
 
     shapes: FixedShapes = field(default_factory=FixedShapes)
@@ -85,6 +87,7 @@ class LoadOptions:
     custom_ops: tuple[tuple[str, Path], ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     stateful: bool = False
+    outputs: tuple[str, ...] = ()
 
 
 def load(path: Path, options: LoadOptions) -> Loaded:
@@ -119,7 +122,9 @@ def load(path: Path, options: LoadOptions) -> Loaded:
         except Exception as err:  # TensorFlow raises whatever a damaged part made it raise.
             what = f"can't be traced: {type(err).__name__}: {shortened(err)}"
             raise FileError(Problem(str(path), what)) from err
-    if kind is not Kind.ONNX:  # There they decide what is traced.
+    if kind is not Kind.GRAPH_DEF:  # There they decide what is traced.
+        loaded = with_outputs(loaded, options.outputs)
+    if kind is not Kind.ONNX:  # As above.
         loaded = with_values(loaded, options.values)
     if options.stateful:
         loaded = loaded if loaded.states else stateful(loaded)
@@ -143,7 +148,7 @@ def _traced(path: Path, kind: Kind, options: LoadOptions, ops: Mapping[str, Cust
     if kind is Kind.SAVED_MODEL:
         return trace_saved_model(path, options.signature, options.shapes, trusted)
     if kind is Kind.GRAPH_DEF:
-        return trace_graph_def(path, options.shapes, trusted)
+        return trace_graph_def(path, options.shapes, trusted, options.outputs)
     if kind is Kind.TFLITE:
         return trace_tflite(
             path, options.signature, options.shapes, options.integer, ops, options.stateful

@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -96,6 +97,23 @@ def test_without_the_file_the_class_is_named(files: tuple[Path, Path], suffix: s
     name = r"it needs the (class|layer|function) '[\w>]*(Scaled|Shifted|halved)'"
     with pytest.raises(FileError, match=name + r", which is not part of Keras \(.*--custom_obj"):
         load(path, allowed)
+
+
+def test_a_lambda_whose_code_is_not_in_the_file(tmp_path: Path) -> None:
+    """Keras writes `activation="<lambda>"` for one, and nothing else of it."""
+    x = keras.Input((3,))
+    model = keras.Model(x, layers.Dense(2, activation="softsign")(x))
+    path, code = tmp_path / "m.h5", tmp_path / "code.py"
+    model.save(path)
+    with h5py.File(path, "r+") as file:
+        config = file.attrs["model_config"].replace('"softsign"', '"<lambda>"')
+        file.attrs["model_config"] = config
+    with pytest.raises(FileError, match="function '<lambda>', whose code it does not hold"):
+        load(path, LoadOptions())
+    code.write_text("import keras\nactivation = lambda x: x / (1 + keras.ops.abs(x))\n")
+    loaded = load(path, LoadOptions(allow_custom_code=True, custom_objects=(code,)))
+    (found,) = loaded.predict({loaded.trace.inputs[0].name: np.ones((2, 3), np.float32)}).values()
+    assert np.allclose(found, model.predict(np.ones((2, 3)), verbose=0), atol=1e-6)
 
 
 def test_code_of_the_user_runs_only_if_that_is_allowed(files: tuple[Path, Path]) -> None:

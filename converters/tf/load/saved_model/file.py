@@ -14,14 +14,16 @@ from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
 from converters.tf.load.dense import check_dense
 from converters.tf.load.effects import check_graph, check_saved_model
+from converters.tf.load.outputs import FLAG
 from converters.tf.load.port_names import in_order, input_names
 from converters.tf.load.saved_model.captures import captured, held
+from converters.tf.load.saved_model.pruned import pruned
 from converters.tf.load.saved_model.replay import evaluated
 from converters.tf.load.saved_model.slots import without_slots
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.lower.trace import Loaded, Trace, TraceInput
-from tools.codegen.conversion import Problem, UnsupportedError
+from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
 _DEFAULT = "serving_default"
 # What TensorFlow says of an op that it does not know.
@@ -199,39 +201,39 @@ def scope_layers(variables: Iterable[str]) -> Callable[[str], str]:
     return layer
 
 
-def trace_graph_def(path: Path, fixed: FixedShapes, trusted: bool = False) -> Loaded:
+def trace_graph_def(
+    path: Path, fixed: FixedShapes, trusted: bool = False, outputs: Sequence[str] = ()
+) -> Loaded:
     """Traces a frozen graph: its placeholders are inputs, what nobody reads are outputs.
 
     Args:
         path: File.
         fixed: Dimensions that the graph leaves open.
         trusted: Whether ops of any kind may run.
+        outputs: Nodes or tensors that are the outputs instead; nothing else is looked at.
 
     Raises:
         FileError: It is no graph, or has ops with effects.
+        UsageError: It has no such node.
         UnsupportedError: It has no input or no output.
     """
     definition = tf.compat.v1.GraphDef()
     graph = tf.Graph()
     try:
         definition.ParseFromString(path.read_bytes())
+        if outputs:
+            definition = pruned(definition, outputs)
         if not trusted:
             check_graph(path, definition)
         with graph.as_default():
             tf.import_graph_def(definition, name="")
-    except FileError:
+    except ConversionError:
         raise
     except Exception as err:  # As above.
         raise FileError(_explained(path, "no graph", err)) from err
     operations = graph.get_operations()
     placeholders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
-    read = {t.op.name for op in operations for t in op.inputs}
-    results = [
-        tensor
-        for op in operations
-        if op.name not in read and op.type not in _NO_OUTPUTS
-        for tensor in op.outputs[: 1 if op.type in _FIRST_ONLY else None]
-    ]
+    results = _last(operations) if not outputs else _named(path, graph, outputs)
     if not placeholders or not results:
         what = f"{len(placeholders)} placeholders and {len(results)} results"
         raise UnsupportedError(Problem(str(path), what, "a model needs one of each"))
@@ -255,3 +257,31 @@ def trace_graph_def(path: Path, fixed: FixedShapes, trusted: bool = False) -> Lo
         return dict(zip(names, evaluated(graph, results, given), strict=True))
 
     return Loaded(trace, predict)
+
+
+def _last(operations: Sequence[Any]) -> list[Any]:
+    """Returns the tensors that nobody reads."""
+    read = {t.op.name for op in operations for t in op.inputs}
+    return [
+        tensor
+        for op in operations
+        if op.name not in read and op.type not in _NO_OUTPUTS
+        for tensor in op.outputs[: 1 if op.type in _FIRST_ONLY else None]
+    ]
+
+
+def _named(path: Path, graph: Any, names: Sequence[str]) -> list[Any]:
+    """Returns tensors by their names, or by those of their nodes.
+
+    Raises:
+        UsageError: A node has no such result.
+    """
+    found = []
+    for name in names:
+        node, _, place = name.partition(":")
+        results = graph.get_operation_by_name(node).outputs
+        if not (place or "0").isdigit() or int(place or 0) >= len(results):
+            what = f"the node has {len(results)} results, from {node}:0 on"
+            raise UsageError(Problem(f"{FLAG} {name}", f"{path}: {what}"))
+        found.append(results[int(place or 0)])
+    return found

@@ -17,7 +17,7 @@ class Kind(StrEnum):
 
     ONNX = "onnxruntime"
     TFLITE = "TFLite"
-    SAVED_MODEL = "TensorFlow"
+    TENSORFLOW = "TensorFlow"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Entry:
     def kind(self) -> Kind:
         """Returns who else computes it."""
         ends = {".onnx": Kind.ONNX, ".tflite": Kind.TFLITE}
-        return ends.get(posixpath.splitext(self.path)[1], Kind.SAVED_MODEL)
+        return ends.get(posixpath.splitext(self.path)[1], Kind.TENSORFLOW)
 
     @property
     def flags(self) -> tuple[str, ...]:

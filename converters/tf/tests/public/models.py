@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from converters.tf.tests.public import sounds
 from converters.tf.tests.public.entry import Archive, Entry
 
 _SILERO: Final = Archive(
@@ -114,6 +115,11 @@ _SELFIES: Final = Archive(
     "0.1.1675465747",
     "7767b33eaa68990ee06c28bbb89f39a13a47ebb07ff0f1fd4947d9e817bb9bf9",
     npm=True,
+)
+_RETINA: Final = Archive(
+    "retinaface",
+    "1.1.1",
+    "11ecb0ca3e8747d6320fd027349ba7a116cd4ddf3c7a553a7e88f1163a72d429",
 )
 _OBJECTS: Final = Archive(
     "@mediapipe/objectron",
@@ -323,4 +329,12 @@ ENTRIES: Final = (
             ("sneakers", "the box around a shoe"),
         )
     ),
+    Entry(
+        _RETINA,
+        "retinaface/src/frozen_graph.pb",
+        "faces in an image",
+        shapes=("x=1,128,160,3",),
+        span=(0, 255),
+    ),
+    *sounds.ENTRIES,
 )

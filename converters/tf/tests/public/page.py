@@ -14,7 +14,7 @@ PAGE: Final = """\
 
 Models inside packages that anybody can install, each converted by tf2rust as it is. NumPy computes
 the converted graph by its definition, on random inputs. Who the file is for computes the same:
-onnxruntime for `.onnx`, TFLite for `.tflite`, TensorFlow for a SavedModel.
+onnxruntime for `.onnx`, TFLite for `.tflite`, TensorFlow or Keras for the others.
 
 There are two calls for each model. They differ in the sizes that the crate leaves open. The
 difference is that of all outputs: the largest one of an element over the largest element of its

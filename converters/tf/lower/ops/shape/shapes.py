@@ -354,14 +354,15 @@ def _pad(ctx: Context) -> Result:
     x = ctx.value(0)
     value = float(ctx.array(2)) if ctx.node.op == "PadV2" else 0.0
     if isinstance(ctx.args[1], Symbol) and ctx.node.op != "MirrorPad":
-        ends = [tuple(static(d, "a padding") for d in pair) for pair in ctx.dims(1)]
-        for axis, (before, after) in enumerate(ends):
+        padding = []
+        for axis, pair in enumerate(ctx.dims(1)):
+            before, after = (static(d, "a padding") for d in pair)
             if is_open(before) or is_open(after):
                 x = moving.padded_to_size(ctx.build, x, axis, before, after, value)
-        padding = [(0, 0) if any(map(is_open, pair)) else pair for pair in ends]
+                before = after = 0
+            padding.append((int(before), int(after)))
     else:
-        padding = ctx.array(1).tolist()
-    padding = [(int(before), int(after)) for before, after in padding]
+        padding = [(int(a), int(b)) for a, b in ctx.array(1)]
     if ctx.node.op == "MirrorPad":
         mode = ir.PadMode(ctx.attr("mode", "REFLECT").lower())
         return ctx.build.pad(x, padding, mode)
