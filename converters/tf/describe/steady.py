@@ -19,8 +19,9 @@ from converters.tf.ir import Array
 from converters.tf.ir.expressions import surely
 from converters.tf.ir.interpret import interpret
 
-# Sets of inputs that are tried.
-_ATTEMPTS = 5
+# Sets of inputs that are tried, and for a graph of very many multiplications, which takes minutes.
+_ATTEMPTS, _ATTEMPTS_OF_HUGE = 5, 1
+_HUGE = 5_000_000_000
 # How often a graph is computed with other rounding, and one of many multiplications, which takes
 # seconds.
 _TRIALS, _TRIALS_OF_LARGE = 3, 1
@@ -55,7 +56,7 @@ def settled(
     """
     first: tuple[Features, tuple[str, ...]] | None = None
     refused: FeaturesError | None = None
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS_OF_HUGE if _multiplies(graph, _HUGE) else _ATTEMPTS):
         try:
             features = draw(attempt)
         except FeaturesError as err:
@@ -76,9 +77,8 @@ def unsettled(graph: ir.Graph, features: Features, tolerance: float) -> tuple[st
     """Returns outputs that depend on rounding, or all if the graph refuses the inputs."""
     if not _jumps(graph, {port.value for port in graph.inputs}):
         return ()
-    large = surely(lambda: sum(node.op.macs(node) for node in graph.nodes) > _LARGE)
     found: set[str] = set()
-    for seed in range(_TRIALS_OF_LARGE if large else _TRIALS):
+    for seed in range(_TRIALS_OF_LARGE if _multiplies(graph, _LARGE) else _TRIALS):
         rounding = functools.partial(_rounded, np.random.default_rng(seed))
         try:
             outputs = interpret(graph, features.inputs, rounding)
@@ -92,6 +92,11 @@ def unsettled(graph: ir.Graph, features: Features, tolerance: float) -> tuple[st
         if found:
             break
     return tuple(port.name for port in graph.outputs if port.name in found)
+
+
+def _multiplies(graph: ir.Graph, count: int) -> bool:
+    """Returns whether an example takes more than so many multiplications, whatever its size."""
+    return surely(lambda: sum(node.op.macs(node) for node in graph.nodes) > count)
 
 
 def needed(graph: ir.Graph, features: Features, tolerance: float) -> float:
