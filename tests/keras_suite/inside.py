@@ -1,7 +1,7 @@
-"""Runs test files of Keras in this process and appends a line of JSON for every result.
+"""Runs test files of a package in this process and appends a line of JSON for every result.
 
-Started by `running.py`: `python inside.py REPORT DEVICE_TYPE ROOT TEST...`. An empty type means
-that there may be no device but the CPU.
+Started by `running.py`: `python inside.py REPORT DEVICE_TYPE ROOT SOURCE TEST...`. An empty type
+means that there may be no device but the CPU.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ import json
 import pathlib
 import sys
 import types
-from typing import Any
+from typing import Any, Final
 
+import absl.flags
 import pytest
+
+KERAS: Final = "keras/src"
 
 
 class Recorder:
@@ -65,7 +68,17 @@ def shared(backend: str) -> types.ModuleType:
     return module
 
 
-def main(report: str, device_type: str, root: str, *tests: str) -> int:
+def imported_from(root: str) -> bool:
+    """Says whether Keras is the one of this folder; tells it if not."""
+    import keras
+
+    if pathlib.Path(keras.__file__).is_relative_to(root):
+        return True
+    print(f"{keras.__file__} is imported, not the Keras of {root}", file=sys.stderr)
+    return False
+
+
+def main(report: str, device_type: str, root: str, source: str, *tests: str) -> int:
     """Runs the tests; returns pytest's exit status, or 70 if the devices are not the expected."""
     import tensorflow as tf
 
@@ -74,17 +87,20 @@ def main(report: str, device_type: str, root: str, *tests: str) -> int:
     if kinds != expected:
         print(f"devices {sorted(kinds)}, expected {sorted(expected)}", file=sys.stderr)
         return 70
-    import keras
-
-    if not pathlib.Path(keras.__file__).is_relative_to(root):
-        print(f"{keras.__file__} is imported, not the Keras of {root}", file=sys.stderr)
-        return 70
-    # Folders above may be packages, too, which pytest would import.
-    top = pathlib.Path(root)
-    if not (top / "conftest.py").exists():
-        sys.modules["conftest"] = shared(keras.backend.backend())
-        top /= "keras"
+    # Programs that absl starts read their flags first, and so do many tests.
+    absl.flags.FLAGS.mark_as_parsed()
     options = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    top = pathlib.Path(root)
+    if source != KERAS:
+        options += ["--import-mode=importlib", "-o", "consider_namespace_packages=true"]
+    elif not (top / "conftest.py").exists():
+        import keras
+
+        sys.modules["conftest"] = shared(keras.backend.backend())
+        # Folders above may be packages, too, which pytest would import.
+        top /= "keras"
+    if source == KERAS and not imported_from(root):
+        return 70
     options += ["--rootdir", root, "--confcutdir", str(top)]
     return int(pytest.main([*options, "-c", "/dev/null", *tests], [Recorder(pathlib.Path(report))]))
 

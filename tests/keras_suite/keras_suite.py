@@ -5,7 +5,6 @@ Exit status: 0 if all that pass on the CPU pass on the device, 1 if not, 2 for a
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import datetime
 import importlib.metadata
@@ -14,13 +13,12 @@ import os
 import pathlib
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from absl import app, flags
-from rich.console import Console
-from rich.progress import Progress
 
 from tests.e2e import child
+from tests.keras_suite.comparing import compare_all
 from tests.keras_suite.page import Folder, Row, kept, page
 from tests.keras_suite.running import PASSED, RunError, Runner
 from tests.keras_suite.suite import SOURCE, Suite, SuiteError, find
@@ -40,17 +38,6 @@ _KEEP = flags.DEFINE_bool(
     "keep", False, "Keep the rows of the page for folders that do not run, if versions agree."
 )
 _JSON = flags.DEFINE_bool("json", False, "Print JSON on standard output.")
-
-
-def compare(name: str, files: Sequence[pathlib.Path], cpu: Runner, device: Runner) -> Folder:
-    """Runs the files of a folder on both; what differs runs once more, alone."""
-    tests = [str(file) for file in files]
-    folder = Folder(name, cpu.run(tests), device.run(tests))
-    again = dict(folder.device)
-    for test in folder.differing():
-        found = device.run([str(device.suite.root / test)])
-        again[test] = found.get(test, folder.on_device(test))
-    return dataclasses.replace(folder, device=again)
 
 
 def _today() -> str:
@@ -75,31 +62,6 @@ def _write(
     tensorflow = importlib.metadata.version("tensorflow-cpu")
     text = page(folders, left, whole.version, tensorflow, _today(), before)
     path.write_text(text, encoding="utf-8")
-
-
-def _run(
-    suite: Suite, cpu: Runner, device: Runner, write: Callable[[list[Folder]], None]
-) -> list[Folder]:
-    """Runs all folders; calls `write` after each, so that a run that is ended leaves its page."""
-    found: list[Folder] = []
-    with (
-        Progress(console=Console(stderr=True)) as progress,
-        concurrent.futures.ThreadPoolExecutor(_JOBS.value) as pool,
-    ):
-        task = progress.add_task("folders", total=len(suite.folders))
-        running = [pool.submit(compare, *each, cpu, device) for each in suite.folders.items()]
-        for future in concurrent.futures.as_completed(running):
-            try:
-                folder = future.result()
-            except RunError:
-                pool.shutdown(cancel_futures=True)
-                raise
-            found.append(folder)
-            print(folder.row(_today()), file=sys.stderr, flush=True)
-            progress.advance(task)
-            found.sort(key=lambda folder: folder.name)
-            write(found)
-    return found
 
 
 def main(argv: Sequence[str]) -> int:
@@ -127,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
                 if _WRITE.value:
                     _write(whole, done, before, here / _WRITE.value)
 
-            folders = _run(suite, cpu, device, write)
+            folders = compare_all(cpu, device, _JOBS.value, _today(), write)
         except (SuiteError, RunError) as error:
             print(f"keras_suite: {error}", file=sys.stderr)
             return 2

@@ -20,6 +20,7 @@ _KNOWN: Final = ("passed", "failed", "skipped", "uncollected")
 # Of pytest: all passed, some failed, there was no test.
 _ENDINGS: Final = (0, 1, 5)
 _INSIDE: Final = pathlib.Path(__file__).with_name("inside.py")
+_OURS: Final = pathlib.Path(__file__).parents[2]
 
 
 class RunError(Exception):
@@ -67,6 +68,20 @@ class Runner:
         Raises:
             RunError: If a process ends outside of a test.
         """
+        if not self.suite.apart:
+            return self._together(tests)
+        found: dict[str, Outcome] = {}
+        for test in tests:
+            try:
+                found |= self._together([test])
+            except RunError as error:
+                # Whatever a file of another package does when it is imported.
+                why = str(error).strip().splitlines()[-1]
+                name = pathlib.Path(test.partition("::")[0]).relative_to(self.suite.root)
+                found[name.as_posix()] = Outcome("uncollected", why)
+        return found
+
+    def _together(self, tests: Sequence[str]) -> dict[str, Outcome]:
         found: dict[str, Outcome] = {}
         left = list(tests)
         while left:
@@ -83,7 +98,8 @@ class Runner:
             report = pathlib.Path(folder) / "report"
             log = pathlib.Path(folder) / "log"
             device_type = self.device_type if self.library else ""
-            given = (_INSIDE, report, device_type, self.suite.root, *tests)
+            source = self.suite.source
+            given = (_INSIDE, report, device_type, self.suite.root, source, *tests)
             command = [sys.executable, *map(str, given)]
             with log.open("wb") as output:
                 try:
@@ -116,8 +132,11 @@ class Runner:
             for key, value in os.environ.items()
             if key not in ("TF_PLUGGABLE_DEVICE_LIBRARY_PATH", "TFP_AUTO", "KERAS_BACKEND")
         }
-        path = [self.suite.root, *self.packages, *(entry for entry in sys.path if entry)]
+        # Packages may have a folder `tests` as well, which ours would hide.
+        others = [entry for entry in sys.path if entry and pathlib.Path(entry) != _OURS]
+        path = [self.suite.root, *self.packages, *others]
         environment["PYTHONPATH"] = os.pathsep.join(map(str, path))
+        environment |= self.suite.variables
         environment["KERAS_BACKEND"] = "tensorflow"
         environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         if self.library:

@@ -1,4 +1,4 @@
-"""Keras' own tests: where they are, and which folder each belongs to."""
+"""Tests of a package, such as Keras' own: where they are, and which folder each belongs to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pathlib
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 SOURCE: Final = pathlib.PurePath("keras", "src")
@@ -21,24 +21,30 @@ class SuiteError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """A copy of Keras with its tests.
+    """A copy of Keras, or of another package, with its tests.
 
     Attributes:
-        root: The folder that holds `keras/src`.
+        root: The folder that holds `source`.
         version: The version that the copy names.
-        folders: The folders below `keras/src`, such as `layers/core`, each with its test files.
+        folders: The folders below `source`, such as `layers/core`, each with its test files.
+        source: The folder of all tests, below `root`.
+        variables: Environment variables that its processes need.
+        apart: Whether each file needs a process of its own.
     """
 
     root: pathlib.Path
     version: str
-    folders: dict[str, tuple[pathlib.Path, ...]]
+    folders: Mapping[str, tuple[pathlib.Path, ...]]
+    source: pathlib.PurePath = SOURCE
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    apart: bool = False
 
-    def only(self, prefixes: list[str]) -> Suite:
+    def only(self, prefixes: Sequence[str]) -> Suite:
         """Returns the suite of the folders and files that `prefixes` name.
 
         Args:
-            prefixes: Paths below `keras/src`, such as `layers`, `ops` or `ops/nn_test.py`; all of
-                the suite if there are none.
+            prefixes: Paths below `source`, such as `layers`, `ops` or `ops/nn_test.py`; all of the
+                suite if there are none.
 
         Raises:
             SuiteError: If one of them names nothing.
@@ -51,7 +57,7 @@ class Suite:
         for folder, files in self.folders.items():
             kept = []
             for file in files:
-                inner = file.relative_to(self.root / SOURCE)
+                inner = file.relative_to(self.root / self.source)
                 named = [path for path in wanted if path in (inner, *inner.parents)]
                 used.update(named)
                 if named:
