@@ -196,3 +196,23 @@ def test_a_keras_model_of_mixed_precision_is_fused(policy: str) -> None:
     gap = np.abs(found.numpy().astype(np.float32) - apart.numpy().astype(np.float32)).max()
     # The ops apart round some ten times between input and output.
     assert gap <= 8 * TOLERANCES[found.dtype] * largest
+
+
+@pytest.mark.parametrize("kind", HALVES)
+def test_a_norm_has_the_bits_of_its_ops(kind: tf.DType) -> None:
+    """Where all inputs are the mean, product and shift cancel; a sum rounded once leaves a rest."""
+
+    def norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> Any:
+        mean, variance = tf.nn.moments(x, [1, 2], keepdims=True)
+        return tf.nn.batch_normalization(x, mean, variance, beta, gamma, 1e-3)
+
+    def affine(x: tf.Tensor, scale: tf.Tensor, shift: tf.Tensor) -> Any:
+        return tf.nn.relu6(x * scale + shift)
+
+    row = tf.constant([0.9, 1.1, 1.2], kind)
+    constant = tf.fill([1, 30, 40, 3], tf.constant(10.1, kind))
+    for x in (constant, normal(kind, 1, 30, 40, 3) / 64 + constant):
+        ops = check_bits(norm, x, row, tf.zeros_like(row))
+        assert ops["TfpScaleShift"] == 1, ops
+    ops = check_bits(affine, normal(kind, 5, 700), normal(kind, 700), normal(kind, 700))
+    assert ops["TfpScaleShift"] == 1, ops

@@ -1,7 +1,9 @@
 //! `TfpScaleShift`, an op that the plug-in defines: `activation(x * scale + shift)` with a number
 //! per channel, the last axis. A batch norm comes down to this in inference.
 //!
-//! `x` and the result may be of a 16-bit float. All is computed in `f32` then, and rounded once.
+//! `x` and the result may be of a 16-bit float. With numbers per channel of that type the product is
+//! rounded before the sum, as those of two ops. Where `x` is the mean of its channel, shift and product
+//! then cancel exactly. With numbers of `f32`, as between two casts, the result alone is rounded.
 
 use crate::base::adapt::{check_count, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
@@ -67,8 +69,17 @@ const WIDE: usize = 64;
 /// Most lanes of a vector.
 const LANES: usize = 16;
 
+/// What of `x * scale + shift` is computed.
+#[derive(Clone, Copy)]
+enum Part {
+    All,
+    Product,
+    Sum,
+}
+
 /// Whole rows of the tensor.
 struct Rows<'a> {
+    part: Part,
     /// The values; those of `out` if there are none.
     x: Option<&'a [f32]>,
     scale: &'a [f32],
@@ -103,8 +114,31 @@ impl Body for Rows<'_> {
         let width = scale.len();
         for (row, out) in self.out.chunks_mut(width).enumerate() {
             let x = self.x.map(|x| &x[row * width..][..out.len()]);
-            affine(x, (scale, shift), self.limits, out);
+            match self.part {
+                Part::All => affine(x, (scale, shift), self.limits, out),
+                Part::Product => multiply(out, scale),
+                Part::Sum => {
+                    add(out, shift);
+                    clamp(self.limits, out);
+                }
+            }
         }
+    }
+}
+
+/// A row, in place, with a factor per column.
+#[inline(always)]
+fn multiply(out: &mut [f32], scale: &[f32]) {
+    for (out, &scale) in out.iter_mut().zip(scale) {
+        *out *= scale;
+    }
+}
+
+/// A row, in place, with a shift per column.
+#[inline(always)]
+fn add(out: &mut [f32], shift: &[f32]) {
+    for (out, &shift) in out.iter_mut().zip(shift) {
+        *out += shift;
     }
 }
 
@@ -129,6 +163,11 @@ fn affine(
             }
         }
     }
+    clamp(limits, out);
+}
+
+#[inline(always)]
+fn clamp(limits: Option<(f32, f32)>, out: &mut [f32]) {
     if let Some((low, high)) = limits {
         for out in out {
             // A NaN stays.
@@ -225,6 +264,7 @@ pub fn scale_shift(
                 out,
             }),
             x => dispatch(Rows {
+                part: Part::All,
                 x,
                 scale,
                 shift,
@@ -247,12 +287,20 @@ fn check_rows(len: usize, width: usize) -> Result<()> {
     })
 }
 
-/// As [`scale_shift`], of 16-bit floats, rounded once.
+/// The type of 16-bit floats, and where they round.
+#[derive(Clone, Copy)]
+struct Rounding {
+    half: Half,
+    /// Whether the product is rounded before the sum.
+    between: bool,
+}
+
+/// As [`scale_shift`], of 16-bit floats.
 ///
 /// # Errors
 /// As [`scale_shift`].
 fn narrow(
-    (half, x): (Half, Option<&[u16]>),
+    (rounding, x): (Rounding, Option<&[u16]>),
     (scale, shift): (&[f32], &[f32]),
     activation: &Activation,
     out: &mut [u16],
@@ -268,7 +316,7 @@ fn narrow(
     for_each_chunk(parallel, out, chunk, &|start, out| {
         let x = x.map(|x| &x[start..start + out.len()]);
         NarrowRows {
-            half,
+            rounding,
             x,
             scale,
             shift,
@@ -282,7 +330,7 @@ fn narrow(
 
 /// What a part of a tensor of 16-bit floats becomes.
 struct NarrowRows<'a> {
-    half: Half,
+    rounding: Rounding,
     /// The values; those of `out` if there are none.
     x: Option<&'a [u16]>,
     scale: &'a [f32],
@@ -297,6 +345,7 @@ const BLOCK: usize = 1024;
 impl NarrowRows<'_> {
     fn run(self) {
         let mut wide = [0.0; BLOCK];
+        let Rounding { half, between } = self.rounding;
         let width = self.scale.len();
         // Whole rows, or a part of one.
         let step = (BLOCK / width * width).max(width.min(BLOCK));
@@ -311,18 +360,28 @@ impl NarrowRows<'_> {
             let len = left.min(self.out.len() - at);
             let (out, wide) = (&mut self.out[at..at + len], &mut wide[..len]);
             match self.x {
-                Some(x) => self.half.widen(&x[at..at + len], wide),
-                None => self.half.widen(out, wide),
+                Some(x) => half.widen(&x[at..at + len], wide),
+                None => half.widen(out, wide),
             }
             let columns = column..(column + len).min(width);
-            dispatch(Rows {
-                x: None,
-                scale: &self.scale[columns.clone()],
-                shift: &self.shift[columns],
-                limits: self.limits,
-                out: wide,
-            });
-            self.half.round(wide, out);
+            let step = |part, out: &mut [f32]| {
+                dispatch(Rows {
+                    part,
+                    x: None,
+                    scale: &self.scale[columns.clone()],
+                    shift: &self.shift[columns.clone()],
+                    limits: self.limits,
+                    out,
+                });
+            };
+            if between {
+                step(Part::Product, wide);
+                half.keep(wide);
+                step(Part::Sum, wide);
+            } else {
+                step(Part::All, wide);
+            }
+            half.round(wide, out);
             at += len;
         }
     }
@@ -359,6 +418,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let (x, parallel) = (call.inputs.get(0, "x")?, call.parallel);
     let (scale, shift) = (call.inputs.get(1, "scale")?, call.inputs.get(2, "shift")?);
     let room = scratch::f32s(core::mem::take(&mut call.scratch));
+    let between = Half::of(scale.dtype()).is_some();
     let (first, second) = room.split_at_mut(room.len() / 2);
     let scale = row(&scale, "scale", first)?;
     let shift = row(&shift, "shift", second)?;
@@ -386,7 +446,8 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     } else {
         Some(x.halves("x")?.1)
     };
-    narrow((half, x), (scale, shift), &activation, out, parallel)
+    let rounding = Rounding { half, between };
+    narrow((rounding, x), (scale, shift), &activation, out, parallel)
 }
 
 #[cfg(test)]
@@ -438,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_of_16_bits_are_rounded_once() {
+    fn floats_of_16_bits_are_rounded_as_asked() {
         for half in [Half::F16, Half::BF16] {
             for (rows, width) in [
                 (0, 3),
@@ -467,9 +528,35 @@ mod tests {
                 half.round(&wide, &mut expected);
                 let mut out = vec![0xFFFF; x.len()];
                 let relu = &Activation::RELU;
-                narrow((half, Some(&bits)), factors, relu, &mut out, &Interleaved).unwrap();
+                let once = Rounding {
+                    half,
+                    between: false,
+                };
+                narrow((once, Some(&bits)), factors, relu, &mut out, &Interleaved).unwrap();
                 assert_eq!(out, expected);
-                narrow((half, None), factors, relu, &mut bits, &Interleaved).unwrap();
+
+                let mut rounded: Vec<f32> = (0..x.len()).map(|i| x[i] * scale[i % width]).collect();
+                half.keep(&mut rounded);
+                for (i, value) in rounded.iter_mut().enumerate() {
+                    *value = (*value + shift[i % width]).max(0.0);
+                }
+                let mut twice = vec![0; x.len()];
+                half.round(&rounded, &mut twice);
+                let between = Rounding {
+                    half,
+                    between: true,
+                };
+                narrow(
+                    (between, Some(&bits)),
+                    factors,
+                    relu,
+                    &mut out,
+                    &Interleaved,
+                )
+                .unwrap();
+                assert_eq!(out, twice);
+
+                narrow((once, None), factors, relu, &mut bits, &Interleaved).unwrap();
                 assert_eq!(bits, expected);
             }
         }
