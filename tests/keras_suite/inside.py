@@ -7,6 +7,7 @@ means that there may be no device but the CPU.
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import sys
 import types
@@ -80,6 +81,8 @@ def imported_from(root: str) -> bool:
 
 def main(report: str, device_type: str, root: str, source: str, *tests: str) -> int:
     """Runs the tests; returns pytest's exit status, or 70 if the devices are not the expected."""
+    # TensorFlow sets it to 1.
+    graphs = os.environ.get("TF2_BEHAVIOR") == "0"
     import tensorflow as tf
 
     kinds = {device.device_type for device in tf.config.list_physical_devices()}
@@ -87,6 +90,8 @@ def main(report: str, device_type: str, root: str, source: str, *tests: str) -> 
     if kinds != expected:
         print(f"devices {sorted(kinds)}, expected {sorted(expected)}", file=sys.stderr)
         return 70
+    if graphs:
+        tf.compat.v1.disable_v2_behavior()
     # Programs that absl starts read their flags first, and so do many tests.
     absl.flags.FLAGS.mark_as_parsed()
     options = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]

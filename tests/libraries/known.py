@@ -12,7 +12,9 @@ from typing import Final
 from tests.keras_suite.suite import Suite, SuiteError
 
 # All of them were written for Keras 2.
-VARIABLES: Final = {"TF_USE_LEGACY_KERAS": "1"}
+_VARIABLES: Final = {"TF_USE_LEGACY_KERAS": "1"}
+# Programs of TensorFlow 1 build graphs, and have no eager mode.
+_FIRST: Final = {**_VARIABLES, "TF2_BEHAVIOR": "0"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +26,14 @@ class Library:
         source: The folder of its tests, below the folder of packages.
         device_type: Type of the device; None for the one that is asked for.
         apart: Whether each file needs a process of its own, such as for `disable_v2_behavior`.
+        first: Whether it is for TensorFlow 1, whose programs build graphs.
     """
 
     name: str
     source: str
     device_type: str | None = None
     apart: bool = False
+    first: bool = False
 
 
 LIBRARIES: Final = (
@@ -41,8 +45,8 @@ LIBRARIES: Final = (
     Library("tensorflow-recommenders", "tensorflow_recommenders"),
     Library("tf-agents", "tf_agents", apart=True),
     Library("tf-models-official", "official"),
-    Library("tf-slim", "tf_slim", apart=True),
-    Library("trfl", "trfl", apart=True),
+    Library("tf-slim", "tf_slim", first=True),
+    Library("trfl", "trfl", first=True),
 )
 
 
@@ -109,7 +113,7 @@ def suite(library: Library, packages: Sequence[pathlib.Path]) -> Suite:
             distribution.version,
             {name: tuple(files) for name, files in folders.items()},
             source,
-            VARIABLES,
+            _FIRST if library.first else _VARIABLES,
             library.apart,
         )
     raise SuiteError(f"{library.name} is not in {', '.join(paths)}")

@@ -6,13 +6,14 @@ Exit status: 0 if all that pass on the CPU pass on the device, or differ for a r
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import importlib.metadata
 import json
 import os
 import pathlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from absl import app, flags
 
@@ -44,26 +45,56 @@ _VERSION = flags.DEFINE_bool("version", False, "Print the versions of the librar
 
 
 def _run(
-    library: Library, whole: Suite, packages: Sequence[pathlib.Path], before: Sequence[Row]
+    library: Library,
+    whole: Suite,
+    packages: Sequence[pathlib.Path],
+    before: Sequence[Row],
+    write: Callable[[Report], None],
 ) -> Report | None:
-    """Runs what was asked for of a library; returns None if that and what is kept are nothing."""
-    today = str(datetime.datetime.now(datetime.UTC).date())
+    """Runs what was asked for of a library; returns None if that and what is kept are nothing.
+
+    Args:
+        library: The library.
+        whole: All of its tests.
+        packages: Folders with packages.
+        before: Rows to keep.
+        write: Called after each folder, so that a run that is ended leaves its page.
+    """
     part = chosen(whole, _ONLY.value)
-    folders: list[Folder] = []
-    if part is not None:
-        print(f"libraries: {library.name} {whole.version}", file=sys.stderr)
-        kind = library.device_type or _DEVICE_TYPE.value
-        cpu = Runner(part, None, kind, packages, _SECONDS.value)
-        device = Runner(part, child.library(), kind, packages, _SECONDS.value)
-        folders = compare_all(cpu, device, _JOBS.value, today, _tell)
-    rows = [row(folder, len(part.folders[folder.name]), today) for folder in folders if part]
+    if part is None:
+        return _report(library, whole, whole, [], before) if before else None
+    print(f"libraries: {library.name} {whole.version}", file=sys.stderr)
+    kind = library.device_type or _DEVICE_TYPE.value
+    cpu = Runner(part, None, kind, packages, _SECONDS.value)
+    device = dataclasses.replace(cpu, library=child.library())
+
+    def done(folders: list[Folder]) -> None:
+        write(_report(library, whole, part, folders, before))
+
+    folders = compare_all(cpu, device, _JOBS.value, _today(), done)
+    _tell(folders)
+    return _report(library, whole, part, folders, before)
+
+
+def _report(
+    library: Library,
+    whole: Suite,
+    part: Suite,
+    folders: Sequence[Folder],
+    before: Sequence[Row],
+) -> Report:
+    # A folder of which some files ran gets no row.
+    complete = [each for each in folders if part.folders[each.name] == whole.folders[each.name]]
+    rows = [row(folder, len(whole.folders[folder.name]), _today()) for folder in complete]
     ran = {line.name for line in rows}
     rows += [line for line in before if line.name not in ran]
-    if not rows:
-        return None
     ran = {line.name for line in rows}
     left = [name for name in whole.folders if name not in ran]
     return Report(library.name, whole.version, rows, folders, left)
+
+
+def _today() -> str:
+    return str(datetime.datetime.now(datetime.UTC).date())
 
 
 def chosen(whole: Suite, only: Sequence[str]) -> Suite | None:
@@ -77,32 +108,49 @@ def chosen(whole: Suite, only: Sequence[str]) -> Suite | None:
 
 def _tell(done: Sequence[Folder]) -> None:
     """Says which files of the folders do not import."""
-    for folder in done[-1:]:
+    for folder in done:
         for test, outcome in folder.cpu.items():
             if outcome.kind == NO_IMPORT:
                 print(f"libraries: {test} does not import: {outcome.why}", file=sys.stderr)
 
 
 def _all(suites: Mapping[Library, Suite], packages: Sequence[pathlib.Path]) -> list[Report]:
-    """Runs the libraries; writes the page after each."""
+    """Runs the libraries; writes the page after each folder."""
     here = pathlib.Path(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
     tensorflow = importlib.metadata.version("tensorflow-cpu")
     before: dict[tuple[str, str], list[Row]] = {}
     if _KEEP.value and _WRITE.value and (here / _WRITE.value).is_file():
         before = kept((here / _WRITE.value).read_text("utf-8"), tensorflow)
     reports: list[Report] = []
+
+    def write(current: Sequence[Report]) -> None:
+        if not _WRITE.value:
+            return
+        others = [_earlier(*key, rows, packages) for key, rows in before.items()]
+        shown = sorted([*reports, *current, *others], key=lambda each: each.name)
+        (here / _WRITE.value).write_text(page(shown, tensorflow, _today()), "utf-8")
+
     for library, whole in suites.items():
-        report = _run(library, whole, packages, before.pop((library.name, whole.version), []))
-        if report is None:
-            continue
-        reports.append(report)
-        if _WRITE.value:
-            others = [Report(*key, rows) for key, rows in before.items()]
-            shown = sorted([*reports, *others], key=lambda each: each.name)
-            today = str(datetime.datetime.now(datetime.UTC).date())
-            (here / _WRITE.value).write_text(page(shown, tensorflow, today), "utf-8")
-            print(f"libraries: wrote {_WRITE.value}", file=sys.stderr)
+        old = before.pop((library.name, whole.version), [])
+        report = _run(library, whole, packages, old, lambda current: write([current]))
+        if report is not None:
+            reports.append(report)
+    write([])
+    if _WRITE.value:
+        print(f"libraries: wrote {_WRITE.value}", file=sys.stderr)
     return reports
+
+
+def _earlier(
+    name: str, version: str, rows: Sequence[Row], packages: Sequence[pathlib.Path]
+) -> Report:
+    """Returns what ran of a library at another time."""
+    (library,) = named([name])
+    try:
+        whole = suite(library, packages)
+    except SuiteError:
+        return Report(name, version, rows)
+    return _report(library, whole, whole, [], rows)
 
 
 def main(argv: Sequence[str]) -> int:

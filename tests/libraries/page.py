@@ -18,7 +18,11 @@ Tests that libraries ship in their wheels, with TensorFlow {tensorflow} and Kera
 Each runs once on the device and once on TensorFlow's CPU without the plug-in. A test that passes on
 the CPU and fails on the device runs there once more. It *differs* if it fails again. *Explained* is
 how many of those the list below has. *Import* is how many files the CPU can import: some need
-packages that are missing, or an older TensorFlow.
+packages that are missing, or an older TensorFlow. Tests that *fail on both* were mostly written for
+an older TensorFlow, Keras or NumPy.
+
+Sonnet's tests run with `TFP_DEVICE_TYPE=GPU`, without which they choose the CPU. A test that skips
+itself on the device, as some of Sonnet's do on any GPU, does not differ.
 
 Written by `tools/bazel run //tests/libraries -- --write docs/libraries.md`, {date}.
 `--package gpflow` runs a library, `--only tests/gpflow/models` a folder or a file. With `--keep`,
