@@ -51,7 +51,8 @@ _BOLD = re.compile(r"\x1b\[\d*m")
 _MISSING = re.compile(
     r"Could not locate (?P<kind>class|function) '(?P<name>[^']+)'"
     r"|Unknown (?P<kind_2>\w+): '(?P<name_2>[^']+)'"
-    r"|Could not interpret (?P<kind_3>[a-z ]+) identifier: (?P<name_3>\S+)"
+    r"|Could not interpret (?P<kind_3>[a-z ]+) identifier: (?P<name_3><lambda>|\w+(>\w+)*)$",
+    re.MULTILINE,
 )
 # What functions without a name are called in a file that does not hold their code.
 _LAMBDA = "<lambda>"
@@ -365,8 +366,8 @@ def _missing(err: BaseException | None) -> str:
     while err is not None:
         found = _MISSING.search(str(err))
         if found is not None:
-            kind, name = (text for text in found.groups() if text)
-            return f"{kind} '{name}'"
+            parts = {name[:4]: text for name, text in found.groupdict().items() if text}
+            return f"{parts['kind']} '{parts['name']}'"
         err = err.__cause__ or err.__context__
     return ""
 

@@ -103,7 +103,7 @@ def test_a_lambda_whose_code_is_not_in_the_file(tmp_path: Path) -> None:
     """Keras writes `activation="<lambda>"` for one, and nothing else of it."""
     x = keras.Input((3,))
     model = keras.Model(x, layers.Dense(2, activation="softsign")(x))
-    path, code = tmp_path / "m.h5", tmp_path / "code.py"
+    path, code = tmp_path / "m.h5", tmp_path / "activations_of_mine.py"
     model.save(path)
     with h5py.File(path, "r+") as file:
         config = file.attrs["model_config"].replace('"softsign"', '"<lambda>"')
