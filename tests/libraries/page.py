@@ -25,7 +25,7 @@ Sonnet's tests run with `TFP_DEVICE_TYPE=GPU`, without which they choose the CPU
 itself on the device, as some of Sonnet's do on any GPU, does not differ.
 
 Written by `tools/bazel run //tests/libraries -- --write docs/libraries.md`, {date}.
-`--package gpflow` runs a library, `--only tests/gpflow/models` a folder or a file. With `--keep`,
+`--package gpflow` runs a library, `--only sonnet/src/nets` a folder or a file. With `--keep`,
 folders that do not run this time keep their rows.
 
 {summary}"""
@@ -133,16 +133,14 @@ def page(reports: Sequence[Report], tensorflow: str, date: str) -> str:
     text = PAGE.format(tensorflow=tensorflow, date=date, summary=summary)
     ran = {report.name for report in reports}
     known = [
-        f"- {', '.join(f'`{test}`' for test in each.tests)}: {each.reason}"
-        for each in DIFFERENCES
-        if each.library in ran
+        f"- {', '.join(each.tests)}: {each.reason}" for each in DIFFERENCES if each.library in ran
     ]
     if known:
         text += "\n## What differs, and why\n\n" + "\n".join(known) + "\n"
     differing = {test: why for report in reports for test, why in report.unexplained().items()}
     if differing:
         text += "\n## What differs and is not explained\n\n| test | the device says |\n|---|---|\n"
-        text += "".join(f"| `{test}` | {_cell(why)} |\n" for test, why in differing.items())
+        text += "".join(f"| {_cell(test)} | {_cell(why)} |\n" for test, why in differing.items())
     for report in reports:
         text += _section(report)
     return text
@@ -152,7 +150,7 @@ def _section(report: Report) -> str:
     rows = sorted(report.rows, key=lambda line: line.name)
     text = f"\n## {report.name} {report.version}\n\n" + _table("folder", rows)
     if report.left:
-        text += "\nDid not run: " + ", ".join(f"`{name}`" for name in report.left) + ".\n"
+        text += "\nDid not run: " + ", ".join(report.left) + ".\n"
     return text
 
 
