@@ -40,6 +40,7 @@ from converters.tf.emit.unreached import (
 from converters.tf.emit.vendor import read_sources, vendor
 from converters.tf.emit.ways import with_std
 from converters.tf.emit.weights import rust_type
+from tools.codegen.names import Scope
 from tools.codegen.render import environment, render
 from tools.codegen.rust import check_one_line, code_span, one_line, string_literal
 from tools.codegen.rustfmt import format_rust
@@ -471,6 +472,7 @@ def _state_values(text: ModelText, options: Options) -> dict[str, Any]:
             }
             for a, b in options.states
         ],
+        "next_field": Scope(port.field for port in text.inputs).unique("next"),
         "has_first": bool(options.first),
         "step_inputs": list(inputs.values()),
         "step_outputs": list(outputs.values()),
@@ -484,7 +486,7 @@ def _port_values(text: ModelText) -> dict[str, Any]:
     taken |= {block.type for block in text.blocks}
     # `X` is how both a tensor and its place may be written.
     taken |= {slot.name for slot in text.slots}
-    taken |= {"State", "StepInputs", "StepOutputs"}
+    taken |= {"Next", "State", "StepInputs", "StepOutputs"}
     types = tensor_types(ports, taken)
     dynamic = [Dynamic(p) for p in text.inputs if not p.fixed]
     return {

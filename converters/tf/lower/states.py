@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from converters.tf.ir import Array
 from converters.tf.lower.assigned import WRITERS, carried, flat, writes
 from converters.tf.lower.trace import Carried, TensorRef, Trace, TraceFunction, TraceInput
 from tools.codegen.conversion import Problem, UnsupportedError
@@ -35,13 +36,11 @@ def with_states(trace: Trace) -> tuple[Trace, dict[str, Carried]]:
     ]
     if problems:
         raise UnsupportedError.of(problems)
-    scope = Scope([*(port.name for port in trace.inputs), *trace.outputs])
-    states = {}
-    for name in kept:
-        data = trace.variables[name].data
-        assert data is not None
-        wish = trace.variables[name].name
-        states[name] = Carried(scope.unique(wish), scope.unique(f"{wish}_next"), data)
+    taken = [*(port.name for port in trace.inputs), *trace.outputs]
+    firsts = [
+        (v.name, v.data) for v in map(trace.variables.__getitem__, kept) if v.data is not None
+    ]
+    states = dict(zip(kept, named(firsts, taken), strict=True))
     ports = [
         TraceInput(state.given, name, str(state.first.dtype.name), state.first.shape)
         for name, state in states.items()
@@ -61,6 +60,17 @@ def with_states(trace: Trace) -> tuple[Trace, dict[str, Carried]]:
         variables={k: v for k, v in trace.variables.items() if k not in states},
     )
     return found, states
+
+
+def named(firsts: Iterable[tuple[str, Array]], taken: Iterable[str]) -> list[Carried]:
+    """Returns variables as inputs and outputs with names of their own.
+
+    Args:
+        firsts: The name of each, and what it holds before the first step.
+        taken: Names of the model's own inputs and outputs.
+    """
+    scope = Scope(taken)
+    return [Carried(scope.unique(n), scope.unique(f"{n}_next"), first) for n, first in firsts]
 
 
 def _problem(trace: Trace, name: str, writer: str | None) -> str:

@@ -295,6 +295,54 @@ def test_states_of_tflites_recurrent_operators(tmp_path: Path, case: Case) -> No
     _equal(_steps(loaded, frames), expected)
 
 
+def _steps_of(units: int) -> list[Tensor]:
+    """Returns the operands of a recurrent layer after its input; every state has one name."""
+    random = np.random.default_rng(units)
+    sizes = ((units, 3), (units, units), (units,))
+    weights = [constant(random.normal(size=size)) for size in sizes]
+    return [*weights, Tensor((1, units), open=False, variable=True, name="state")]
+
+
+def _of_rnn() -> Any:
+    options = schema.SequenceRNNOptionsT()
+    options.fusedActivationFunction = 4
+    return options
+
+
+def test_states_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    tensors = [Tensor((1, 2, 3), open=False), *_steps_of(3), Tensor((1, 2, 3)), *_steps_of(3)]
+    tensors += [Tensor((1, 2, 3))]
+    operators = [
+        Operator("UNIDIRECTIONAL_SEQUENCE_RNN", [0, 1, 2, 3, 4], [5], _of_rnn()),
+        Operator("UNIDIRECTIONAL_SEQUENCE_RNN", [5, 6, 7, 8, 9], [10], _of_rnn()),
+    ]
+    path = tmp_path / "m.tflite"
+    path.write_bytes(file_of([Subgraph(tensors, operators, [0], [10])]))
+    loaded = load(path, _STATEFUL)
+    assert [state.given for state in loaded.states] == ["state", "state_2"]
+    frames = _frames((1, 2, 3))
+    stream = _Stream(path.read_bytes())
+    _equal(_steps(loaded, frames), [stream(x) for x in frames])
+
+
+def test_a_state_that_changes_in_a_branch_is_refused(tmp_path: Path) -> None:
+    options = schema.IfOptionsT()
+    options.thenSubgraphIndex, options.elseSubgraphIndex = 1, 2
+    x, y = Tensor((1, 2, 3), open=False), Tensor((1, 2, 3), open=False)
+    chosen = Subgraph(
+        [constant(np.array([True])), x, y], [Operator("IF", [0, 1], [2], options)], [1], [2]
+    )
+    operator = Operator("UNIDIRECTIONAL_SEQUENCE_RNN", [0, 1, 2, 3, 4], [5], _of_rnn())
+    then = Subgraph([x, *_steps_of(3), y], [operator], [0], [5])
+    negated = Subgraph([x, y], [Operator("NEG", [0], [1], schema.NegOptionsT())], [0], [1])
+    path = tmp_path / "m.tflite"
+    path.write_bytes(file_of([chosen, then, negated]))
+    (note,) = load(path, LoadOptions()).notes
+    assert "variables state: TFLite carries them" in note
+    with pytest.raises(UnsupportedError, match="a variable changes in a loop or branch"):
+        convert(load(path, _STATEFUL).trace)
+
+
 _CARRIES = """
 #[test]
 fn steps_are_those_of_the_model() {{

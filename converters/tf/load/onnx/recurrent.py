@@ -306,9 +306,7 @@ def _start(
         return tf.ensure_shape(zeros, [rows.shape[1], units])
     own = ctx.shape(index)[0 if batch_first else 1]
     if isinstance(own, int) and not isinstance(batch, int):
-        raise Refused(
-            f"its first state is for {own} batch elements, not for other numbers of examples"
-        )
+        raise Refused(f"its first state is for a batch of {own}, not for other numbers of examples")
     state = ctx.form(index)
     return state[:, direction] if batch_first else state[direction]
 

@@ -243,7 +243,7 @@ def _pad(ctx: Context) -> Result:
     mode = ctx.text("mode", "constant", ["constant", "reflect", "edge", "wrap"])
     old = ctx.node.version < 11
     if not old and isinstance(ctx.value(1), Symbol):
-        return _padded_to_size(ctx, mode)
+        return _padded_by_sizes(ctx, mode)
     flat = [int(p) for p in ctx.attr("pads", [])] if old else ctx.ints(1)
     axes = [axis_of(a, rank) for a in ctx.ints(3)] if ctx.has(3) else list(range(rank))
     if len(flat) != 2 * len(axes):
@@ -272,10 +272,10 @@ def _pad(ctx: Context) -> Result:
     return ctx.result(_edges(x, grown, mode == "wrap"), order)
 
 
-def _padded_to_size(ctx: Context, mode: str) -> Result:
+def _padded_by_sizes(ctx: Context, mode: str) -> Result:
     """Pads by numbers that open dimensions decide."""
     if mode != "constant" or ctx.has(3):
-        raise Refused("operand 1 depends on an open dimension, which it may with constant values")
+        raise Refused(f"pads that depend on an open dimension, in mode {mode} or with axes")
     ends = ctx.dims(1).reshape(2, -1)
     value = ctx.array(2).ravel()[0] if ctx.has(2) else 0
     x = ctx.form(0)

@@ -271,17 +271,18 @@ def _last(operations: Sequence[Any]) -> list[Any]:
 
 
 def _named(path: Path, graph: Any, names: Sequence[str]) -> list[Any]:
-    """Returns tensors by their names, or by those of their nodes.
+    """Returns tensors by their names, or by those of their nodes, each once.
 
     Raises:
         UsageError: A node has no such result.
     """
-    found = []
+    found: dict[str, Any] = {}
     for name in names:
         node, _, place = name.partition(":")
         results = graph.get_operation_by_name(node).outputs
-        if not (place or "0").isdigit() or int(place or 0) >= len(results):
+        if not (place or "0").isdecimal() or int(place or 0) >= len(results):
             what = f"the node has {len(results)} results, from {node}:0 on"
             raise UsageError(Problem(f"{FLAG} {name}", f"{path}: {what}"))
-        found.append(results[int(place or 0)])
-    return found
+        tensor = results[int(place or 0)]
+        found[tensor.name] = tensor
+    return list(found.values())

@@ -22,22 +22,22 @@ def pruned(definition: Any, outputs: Sequence[str]) -> Any:
         UsageError: There is no such node.
     """
     nodes = {node.name: node for node in definition.node}
-    unknown = [name for name in outputs if node_of(name) not in nodes]
+    unknown = [name for name in outputs if _node_of(name) not in nodes]
     if unknown:
-        read = {node_of(name) for node in definition.node for name in node.input}
+        read = {_node_of(name) for node in definition.node for name in node.input}
         last = [name for name in nodes if name not in read]
         raise UsageError.of(
             Problem(f"{FLAG} {name}", f"the graph has no such node; nothing reads {listed(last)}")
             for name in unknown
         )
     kept: set[str] = set()
-    stack = [node_of(name) for name in outputs]
+    stack = [_node_of(name) for name in outputs]
     while stack:
         name = stack.pop()
         if name in kept or name not in nodes:
             continue
         kept.add(name)
-        stack.extend(node_of(read) for read in nodes[name].input)
+        stack.extend(_node_of(read) for read in nodes[name].input)
     result = tf.compat.v1.GraphDef()
     result.versions.CopyFrom(definition.versions)
     result.node.extend(node for node in definition.node if node.name in kept)
@@ -54,7 +54,7 @@ def pruned(definition: Any, outputs: Sequence[str]) -> Any:
     return result
 
 
-def node_of(name: str) -> str:
+def _node_of(name: str) -> str:
     """Returns the node of a tensor or of a control input: `split` of `split:1` and of `^split`."""
     return name.removeprefix("^").split(":")[0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -51,8 +51,31 @@ class Constant:
 
 
 Value: TypeAlias = Constant | Tensor
-# What variables hold before the first call, by name: the shape, and the value in the file.
-Firsts: TypeAlias = dict[str, tuple[tuple[int | None, ...], Array]]
+
+
+class Kept(NamedTuple):
+    """A variable that is an operand of its operator.
+
+    Attributes:
+        name: Its name, which another one may have, too.
+        subgraph: The subgraph.
+        place: The tensor in it.
+    """
+
+    name: str
+    subgraph: int
+    place: int
+
+
+# A variable; one with a handle is known by its name.
+Key: TypeAlias = str | Kept
+# What variables hold before the first call: the shape, and the value in the file.
+Firsts: TypeAlias = dict[Key, tuple[tuple[int | None, ...], Array]]
+
+
+def label(key: Key) -> str:
+    """Returns the name of a variable."""
+    return key if isinstance(key, str) else key.name
 
 
 @dataclass
@@ -60,25 +83,19 @@ class Variables:
     """What the variables of a model hold.
 
     Attributes:
-        values: By the name of each.
+        values: What they hold.
         first: Those that were read before the model wrote them.
         given: What a call begins with, of those that it gets as inputs.
     """
 
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[Key, Value] = field(default_factory=dict)
     first: Firsts = field(default_factory=dict)
-    given: dict[str, Tensor] = field(default_factory=dict)
+    given: dict[Key, Tensor] = field(default_factory=dict)
 
     def carried(self) -> Firsts:
-        """Returns the variables whose value TFLite carries on, as `first`."""
-        names = sorted(n for n in self.first if not isinstance(self.values[n], Constant))
-        return {name: self.first[name] for name in names}
-
-    def begun(self, name: str, shape: tuple[int | None, ...]) -> Tensor | None:
-        """Returns what a variable of zeros begins with if a call gets it; else that is zeros."""
-        if name not in self.given:
-            self.first[name] = (shape, np.zeros([d or 1 for d in shape], np.float32))
-        return self.given.get(name)
+        """Returns the variables whose value TFLite carries on, as `first`, sorted by name."""
+        keys = [k for k in self.first if not isinstance(self.values[k], Constant)]
+        return {key: self.first[key] for key in sorted(keys, key=label)}
 
 
 @dataclass(frozen=True)
@@ -94,7 +111,7 @@ class Call:
         run: Replays a subgraph in the graph at hand: its number and arguments to its results.
         signature: Returns the arguments that a subgraph takes, by its number.
         variables: The variables that the model keeps.
-        kept: Names of those that are operands, by place.
+        kept: Those that are operands, by place.
     """
 
     replay: Replay
@@ -105,7 +122,7 @@ class Call:
     run: Callable[[int, Sequence[Value]], list[Tensor]]
     signature: Callable[[int], Sequence[file.Tensor]]
     variables: Variables
-    kept: Mapping[int, str] = field(default_factory=dict)
+    kept: Mapping[int, Kept] = field(default_factory=dict)
 
     def option(self, name: str, default: Any = 0) -> Any:
         """Returns an option by its name in the schema."""

@@ -28,12 +28,21 @@ from converters.tf.load.tflite import (
     whole,
     windows,
 )
-from converters.tf.load.tflite.call import Call, Constant, Firsts, Handler, Value, Variables
+from converters.tf.load.tflite.call import (
+    Call,
+    Constant,
+    Firsts,
+    Handler,
+    Kept,
+    Value,
+    Variables,
+    label,
+)
 from converters.tf.load.tflite.names import layers, port_names
 from converters.tf.load.tflite.stored import real
-from converters.tf.lower.trace import Carried, Loaded
+from converters.tf.lower.states import named
+from converters.tf.lower.trace import Loaded
 from tools.codegen.conversion import Problem, UnsupportedError
-from tools.codegen.names import Scope
 
 HANDLERS: dict[str, Handler] = {
     **control.OPS,
@@ -119,11 +128,8 @@ def trace_tflite(
             Port(name, run.dtype(tensor), shape)
             for name, tensor, shape in zip(names, tensors, found, strict=True)
         ]
-        scope = Scope([*names, *outputs])
-        kept = [
-            Carried(scope.unique(name), scope.unique(f"{name}_next"), first)
-            for name, (_, first) in states.items()
-        ]
+        firsts = [(label(key), first) for key, (_, first) in states.items()]
+        kept = named(firsts, [*names, *outputs])
         ports += [
             Port(state.given, str(state.first.dtype.name), shape)
             for state, (shape, _) in zip(kept, states.values(), strict=True)
@@ -135,11 +141,12 @@ def trace_tflite(
                 for value, tensor in zip(inputs, tensors, strict=False)
             ]
             run.variables.given = dict(zip(states, inputs[len(tensors) :], strict=True))
+            run.variables.values |= run.variables.given
             places = [chosen.outputs[name] for name in outputs]
             results = [run.in_graph(v) for v in run.subgraph(chosen.subgraph, given, places)]
             # A constant is float32 in any case.
             shifted = [run.is_shifted(graph.tensors[place]) for place in places]
-            after = [run.in_graph(run.variables.values[name]) for name in states]
+            after = [run.in_graph(run.variables.values[key]) for key in states]
             return [
                 whole.to_unsigned(value) if own and value.dtype == tf.int8 else value
                 for value, own in zip(results, shifted, strict=True)
@@ -152,7 +159,7 @@ def trace_tflite(
     loaded, carried = traced({})
     if stateful and carried:
         return traced(carried)[0]
-    return replace(loaded, notes=carried_notes(carried, "TFLite"))
+    return replace(loaded, notes=carried_notes(map(label, carried), "TFLite"))
 
 
 def _signature(path: Path, model: file.Model, wanted: str) -> file.Signature:
@@ -303,7 +310,7 @@ class _Run:
                 lambda other, args: [self.in_graph(v) for v in self.subgraph(other, args)],
                 lambda other: [self.graph(other).tensors[i] for i in self.graph(other).inputs],
                 self.variables,
-                {p: graph.tensors[i].name for p, i in kept.items()},
+                {p: Kept(graph.tensors[i].name, number, i) for p, i in kept.items()},
             )
             tensors = [None if i < 0 else graph.tensors[i] for i in operator.inputs]
             between = [t for t in (*tensors, *results) if t is not None]

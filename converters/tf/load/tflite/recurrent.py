@@ -17,7 +17,12 @@ from converters.tf.load.tflite.lists import written
 _KERNELS = range(1, 5)
 _RECURRENT = range(5, 9)
 _BIASES = range(12, 16)
+# Variables among the operands: of a sequence LSTM and of its halves in two directions, of an RNN
+# and of SVDF.
 _STATES = range(18, 20)
+_FORWARD, _BACKWARD = 35, 37
+_HIDDEN = 4
+_FILTERED = 4
 # What gates see of the state before they are opened (of the output gate: after), a product of the
 # output with its bias, and factors of the gates' norms.
 _PEEPHOLES = (9, 10, None, 11)
@@ -32,6 +37,35 @@ def _rows(call: Call) -> Tensor:
     """Returns the input with the time first."""
     x = call.tensor(0)
     return x if call.option("timeMajor", False) else tf.transpose(x, [1, 0, 2])
+
+
+def _begun(call: Call, place: int, shape: tuple[int | None, ...], zeros: Tensor) -> Tensor:
+    """Returns what a state holds at first: zeros, unless the call gets it.
+
+    Args:
+        call: The operator.
+        place: The place of the variable among the operands.
+        shape: Its shape.
+        zeros: Zeros of the shape.
+
+    Raises:
+        Refused: The call gets it, and may change it or not.
+    """
+    key, variables = call.kept.get(place), call.variables
+    if key is None:
+        return zeros
+    if key not in variables.given:
+        variables.first[key] = (shape, np.zeros([d or 1 for d in shape], np.float32))
+        return zeros
+    if call.replay.inside:
+        raise Refused("a variable changes in a loop or branch")
+    return variables.values[key]
+
+
+def _left(call: Call, place: int, value: Tensor) -> None:
+    """Notes what a state holds afterwards."""
+    if place in call.kept:
+        call.variables.values[call.kept[place]] = value
 
 
 def _over_time(
@@ -49,8 +83,7 @@ def _over_time(
 
     def start(units: int, place: int) -> Tensor:
         shape = (x.shape[1], units)
-        given = call.variables.begun(call.kept[place], shape) if place in call.kept else None
-        state = tf.zeros([batch, units]) if given is None else given
+        state = _begun(call, place, shape, tf.zeros([batch, units]))
         state.set_shape(shape)
         return state
 
@@ -61,8 +94,7 @@ def _over_time(
     starts = [tf.constant(0), outputs, *map(start, sizes, places)]
     _, found, *after = tf.while_loop(lambda time, *_: time < steps, turn, starts)
     for place, value in zip(places, after, strict=True):
-        if place in call.kept:
-            call.variables.values[call.kept[place]] = value
+        _left(call, place, value)
     return found if call.option("timeMajor", False) else tf.transpose(found, [1, 0, 2])
 
 
@@ -153,11 +185,12 @@ def _both_ways(call: Call) -> Sequence[Tensor] | Tensor:
         raise Refused("an LSTM in two directions that reads another input as well")
     axis = 0 if call.option("timeMajor", True) else 1
     x, results = call.tensor(0), []
-    for first, back, states in ((1, False, 35), (18, True, 37)):
+    for first, back, states in ((1, False, _FORWARD), (18, True, _BACKWARD)):
         rows = tf.reverse(x, [axis]) if back else x
-        own = [call.value(i) if call.has(i) else None for i in range(first, first + 17)]
-        kept = {18 + i: call.kept[states + i] for i in range(2) if states + i in call.kept}
-        y = _lstm(replace(call, operands=[rows, *own], kept=kept))
+        half = [call.value(i) if call.has(i) else None for i in range(first, first + 17)]
+        pairs = zip(_STATES, range(states, states + 2), strict=True)
+        kept = {own: call.kept[place] for own, place in pairs if place in call.kept}
+        y = _lstm(replace(call, operands=[rows, *half], kept=kept))
         results.append(tf.reverse(y, [axis]) if back else y)
     return tf.concat(results, 2) if call.option("mergeOutputs", False) else results
 
@@ -175,7 +208,7 @@ def _simple(call: Call) -> Tensor:
         total = tf.nn.bias_add(tf.matmul(x, kernel) + tf.matmul(hidden, recurrent), bias)
         return [activation(total)]
 
-    return _over_time(call, [units], [4], cell)
+    return _over_time(call, [units], [_HIDDEN], cell)
 
 
 def _filters(call: Call) -> Tensor:
@@ -185,15 +218,12 @@ def _filters(call: Call) -> Tensor:
     """
     x, times = call.tensor(0), call.array(2)
     count, memory = times.shape
-    shape, place = (x.shape[0], count * memory), 4
-    name = call.kept.get(place)
-    given = None if name is None else call.variables.begun(name, shape)
-    state = tf.zeros([tf.shape(x)[0], count * memory]) if given is None else given
+    zeros = tf.zeros([tf.shape(x)[0], count * memory])
+    state = _begun(call, _FILTERED, (x.shape[0], count * memory), zeros)
     new = tf.matmul(x, call.weight("features", call.array(1).T))
     past = tf.reshape(state, [-1, count, memory])
     past = tf.concat([past[:, :, 1:], tf.expand_dims(new, 2)], 2)
-    if name is not None:
-        call.variables.values[name] = tf.reshape(past, [-1, count * memory])
+    _left(call, _FILTERED, tf.reshape(past, [-1, count * memory]))
     sums = tf.reduce_sum(past * call.weight("times", times), 2)
     rank = int(call.option("rank", 1))
     return call.biased(tf.reduce_sum(tf.reshape(sums, [-1, count // rank, rank]), 2), 3)

@@ -164,19 +164,28 @@ def test_no_layers_and_no_weights(profile: Profile, tmp_path: Path) -> None:
     assert _OK in _run(graph, options, tmp_path, runtime_flags())
 
 
-def test_states_are_carried_from_step_to_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize("profile", [Profile.STD, Profile.NO_STD])
+def test_states_are_carried_from_step_to_step(tmp_path: Path, profile: Profile) -> None:
     s = Sketch("stepping")
-    x, h = s.input("x", (ir.Batch(), 3)), s.input("h", (ir.Batch(), 3))
+    # Names that the interface has itself.
+    x, h = s.input("state", (ir.Batch(), 3)), s.input("next", (ir.Batch(), 3))
     count = s.input("count", (2,), ir.DType.I32)
     s.op(ir.Binary(ir.BinaryKind.ADD), [x, h], x.shape, name="h_next")
     one = ir.constant(np.array([1, 2], np.int32))
     s.op(ir.Binary(ir.BinaryKind.ADD), [count, one], (2,), ir.DType.I32, name="count_next")
     s.op(ir.Unary(ir.Function(ir.Fn.TANH)), [h], x.shape, name="y")
-    states = (("h", "h_next"), ("count", "count_next"))
-    options = Options("stepping", "graphs.py", runtime=RuntimeMode.CRATE, states=states)
-    assert _OK in _run(s.graph(), options, tmp_path, runtime_flags())
+    options = Options(
+        "stepping",
+        "graphs.py",
+        profile=profile,
+        runtime=RuntimeMode.CRATE,
+        states=(("next", "h_next"), ("count", "count_next")),
+    )
+    std = profile is Profile.STD
+    flags = runtime_flags("TFP_RUNTIME" if std else "TFP_BARE_RUNTIME")
+    assert _OK in _run(s.graph(), options, tmp_path, flags)
     text = (tmp_path / "src/lib.rs").read_text("utf-8")
-    assert "State, StepInputs, StepOutputs" in text
+    assert not std or "State, StepInputs, StepOutputs" in text
 
 
 _GROWN = """

@@ -9,7 +9,6 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.ir import BinaryKind
 from converters.tf.ir.build import Builder, static
-from converters.tf.ir.expressions import is_open
 from converters.tf.lower.graph import Context, Result, Unsupported
 
 # Rows that are written one by one.
@@ -100,39 +99,6 @@ def slice_of(ctx: Context, x: ir.Value, begins: ir.Value) -> Result:
         )
         x = build.gather(x, places, axis)
     return x
-
-
-def padded_to_size(
-    build: Builder, x: ir.Value, axis: int, before: int, after: int, value: float
-) -> ir.Value:
-    """Fills an open axis up to a known size; a longer one is cut, as a negative padding does it.
-
-    Args:
-        build: Where nodes go.
-        x: The tensor.
-        axis: The axis.
-        before: How many elements come before it, which may be open.
-        after: How many come after it.
-        value: What they are.
-
-    Raises:
-        Unsupported: The size is not known.
-    """
-    size = static(x.shape[axis], "a padded axis")
-    total = before + size + after
-    if is_open(total):
-        raise Unsupported("an axis is padded by a length that the inputs say")
-    kind = ir.DType.I32
-    places = ir.constant(np.arange(total, dtype=np.int32))
-    if is_open(before) or before:
-        places = build.binary(BinaryKind.SUB, places, build.length(before, kind))
-    end = build.length(size, kind)
-    zero, last = build.scalar(0, kind), build.binary(BinaryKind.SUB, end, build.scalar(1, kind))
-    held = build.binary(BinaryKind.MAX, build.binary(BinaryKind.MIN, places, last), zero)
-    inside = build.compare(ir.CompareKind.EQ, places, held)
-    inside = build.reshape(inside, (total, *(1,) * (x.rank - axis - 1)))
-    taken = build.gather(x, held, axis)
-    return build.select(inside, taken, build.scalar(value, x.dtype))
 
 
 def update_slice(ctx: Context) -> Result:

@@ -353,16 +353,7 @@ def _roll(ctx: Context) -> Result:
 def _pad(ctx: Context) -> Result:
     x = ctx.value(0)
     value = float(ctx.array(2)) if ctx.node.op == "PadV2" else 0.0
-    if isinstance(ctx.args[1], Symbol) and ctx.node.op != "MirrorPad":
-        padding = []
-        for axis, pair in enumerate(ctx.dims(1)):
-            before, after = (static(d, "a padding") for d in pair)
-            if is_open(before) or is_open(after):
-                x = moving.padded_to_size(ctx.build, x, axis, before, after, value)
-                before = after = 0
-            padding.append((int(before), int(after)))
-    else:
-        padding = [(int(a), int(b)) for a, b in ctx.array(1)]
+    padding = [(static(a, "a padding"), static(b, "a padding")) for a, b in ctx.dims(1)]
     if ctx.node.op == "MirrorPad":
         mode = ir.PadMode(ctx.attr("mode", "REFLECT").lower())
         return ctx.build.pad(x, padding, mode)
