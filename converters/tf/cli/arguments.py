@@ -1,9 +1,11 @@
-"""Parses the values of flags that have a syntax of their own."""
+"""Parses the command line, and the values of flags that have a syntax of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+
+from absl import flags
 
 from tools.codegen.conversion import Problem, UsageError
 
@@ -91,3 +93,16 @@ def parse_most(values: Sequence[str]) -> tuple[tuple[str, int], ...]:
             raise UsageError(Problem(f"--max {value}", "that dimension has a bound already"))
         found[name] = int(most)
     return tuple(found.items())
+
+
+def joined(argv: list[str]) -> list[str]:
+    """Returns the arguments with `--enable_inplace True` as one: `--enable_inplace=True`."""
+    found: list[str] = []
+    for argument in argv:
+        flag = found[-1].lstrip("-") if found and found[-1].startswith("-") else ""
+        known = flag in flags.FLAGS and flags.FLAGS[flag].boolean
+        if known and argument.lower() in ("true", "false"):
+            found[-1] += f"={argument}"
+        else:
+            found.append(argument)
+    return found

@@ -32,6 +32,7 @@ from absl import flags
 
 from converters.tf.cli import supervise
 from converters.tf.cli.arguments import (
+    joined,
     parse_custom_ops,
     parse_most,
     parse_shapes,
@@ -388,20 +389,7 @@ def run() -> None:
     for name in ("TF2RUST_RUSTC", "TF2RUST_RUSTFMT", "TF2RUST_WASM_SYSROOT"):
         if name in os.environ:
             os.environ[name] = str(Path(os.environ[name]).absolute())
-    program.run("tf2rust", supervised, _joined)
-
-
-def _joined(argv: list[str]) -> list[str]:
-    """Returns the arguments with `--enable_inplace True` as one: `--enable_inplace=True`."""
-    joined: list[str] = []
-    for argument in argv:
-        flag = joined[-1].lstrip("-") if joined and joined[-1].startswith("-") else ""
-        known = flag in flags.FLAGS and flags.FLAGS[flag].boolean
-        if known and argument.lower() in ("true", "false"):
-            joined[-1] += f"={argument}"
-        else:
-            joined.append(argument)
-    return joined
+    program.run("tf2rust", supervised, joined)
 
 
 if __name__ == "__main__":
