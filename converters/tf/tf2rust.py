@@ -29,7 +29,6 @@ from converters.tf.ir.expressions import Size, counted
 from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
-from converters.tf.load.stateful import FLAG as STATEFUL
 from converters.tf.lower.convert import convert
 from converters.tf.lower.trace import Loaded, Trace
 from converters.tf.passes import dynamic
@@ -270,7 +269,7 @@ def _is_given(trace: Trace, sizes: Sequence[Size]) -> bool:
 def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
     """Returns why the model has no such states."""
     found: list[Problem] = []
-    flag = STATEFUL if options.first else "--state"
+    flag = "--stateful" if options.first else "--state"
 
     def wrong(what: str, advice: str = "") -> None:
         found.append(Problem(flag, what, advice))

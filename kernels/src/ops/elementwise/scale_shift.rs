@@ -15,11 +15,12 @@ use crate::base::scratch;
 use crate::base::shape::Shape;
 use crate::gemm::Activation;
 use crate::ops::matrix::fused_mat_mul::activation;
-use crate::simd::body::{Body, dispatch, dispatch_simd};
+use crate::simd::body::{dispatch, dispatch_simd};
 use crate::simd::stream::{self, AHEAD, Behind, Columns, Fence};
 use crate::simd::{self, Simd, fetch_far};
 
 use narrow::{Rounding, narrow};
+use rows::{Part, Rows, affine, check_rows, limits};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
@@ -65,119 +66,6 @@ pub static DEF: KernelDef = KernelDef {
     run,
     ..KernelDef::of("TfpScaleShift")
 };
-
-/// Channels below which several rows are worked on as one.
-const WIDE: usize = 64;
-/// Most lanes of a vector.
-const LANES: usize = 16;
-
-/// What of `x * scale + shift` is computed.
-#[derive(Clone, Copy)]
-enum Part {
-    All,
-    Product,
-    Sum,
-}
-
-/// Whole rows of the tensor.
-struct Rows<'a> {
-    part: Part,
-    /// The values; those of `out` if there are none.
-    x: Option<&'a [f32]>,
-    scale: &'a [f32],
-    shift: &'a [f32],
-    limits: Option<(f32, f32)>,
-    out: &'a mut [f32],
-}
-
-impl Body for Rows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let mut memory = [[0.0; 2 * WIDE]; 2];
-        let (scale, shift) = if self.scale.len() < WIDE && self.out.len() > 4 * WIDE {
-            // Whole vectors, if they fit.
-            let unit = self.scale.len() * LANES;
-            let width = match 2 * WIDE / unit {
-                0 => WIDE.next_multiple_of(self.scale.len()),
-                units => units * unit,
-            };
-            let [scale, shift] = &mut memory;
-            for (all, few) in [(&mut *scale, self.scale), (&mut *shift, self.shift)] {
-                for part in all[..width].chunks_exact_mut(few.len()) {
-                    part.copy_from_slice(few);
-                }
-            }
-            (&scale[..width], &shift[..width])
-        } else {
-            (self.scale, self.shift)
-        };
-        let width = scale.len();
-        for (row, out) in self.out.chunks_mut(width).enumerate() {
-            let x = self.x.map(|x| &x[row * width..][..out.len()]);
-            match self.part {
-                Part::All => affine(x, (scale, shift), self.limits, out),
-                Part::Product => multiply(out, scale),
-                Part::Sum => {
-                    add(out, shift);
-                    clamp(self.limits, out);
-                }
-            }
-        }
-    }
-}
-
-/// A row, in place, with a factor per column.
-#[inline(always)]
-fn multiply(out: &mut [f32], scale: &[f32]) {
-    for (out, &scale) in out.iter_mut().zip(scale) {
-        *out *= scale;
-    }
-}
-
-/// A row, in place, with a shift per column.
-#[inline(always)]
-fn add(out: &mut [f32], shift: &[f32]) {
-    for (out, &shift) in out.iter_mut().zip(shift) {
-        *out += shift;
-    }
-}
-
-/// A row, or a part of one, with a factor and a shift per column.
-#[inline(always)]
-fn affine(
-    x: Option<&[f32]>,
-    (scale, shift): (&[f32], &[f32]),
-    limits: Option<(f32, f32)>,
-    out: &mut [f32],
-) {
-    let factors = scale.iter().zip(shift);
-    match x {
-        Some(x) => {
-            for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(factors) {
-                *out = x * scale + shift;
-            }
-        }
-        None => {
-            for (out, (&scale, &shift)) in out.iter_mut().zip(factors) {
-                *out = *out * scale + shift;
-            }
-        }
-    }
-    clamp(limits, out);
-}
-
-#[inline(always)]
-fn clamp(limits: Option<(f32, f32)>, out: &mut [f32]) {
-    if let Some((low, high)) = limits {
-        for out in out {
-            // A NaN stays.
-            let x = if *out < low { low } else { *out };
-            *out = if x > high { high } else { x };
-        }
-    }
-}
 
 /// Elements of a row from which on it is worth writing past the caches.
 const LONG: usize = 256;
@@ -278,17 +166,6 @@ pub fn scale_shift(
     Ok(())
 }
 
-fn check_rows(len: usize, width: usize) -> Result<()> {
-    if len.checked_rem(width).unwrap_or(len) == 0 {
-        return Ok(());
-    }
-    Err(Error::Length {
-        argument: "x",
-        found: len,
-        expected: width,
-    })
-}
-
 /// The numbers of a row, which are in `room` if they had to be widened.
 fn row<'a>(
     tensor: &TensorRef<'a>,
@@ -302,17 +179,6 @@ fn row<'a>(
     check_count(argument, room.len(), bits.len())?;
     half.widen(bits, room);
     Ok(room)
-}
-
-fn limits(activation: &Activation) -> Result<Option<(f32, f32)>> {
-    match *activation {
-        Activation::None => Ok(None),
-        Activation::Clamp(low, high) => Ok(Some((low, high))),
-        Activation::Map(_) => Err(Error::Value {
-            argument: "activation",
-            expected: "none or a clamp",
-        }),
-    }
 }
 
 fn run(call: &mut Call<'_>) -> Result<()> {
@@ -353,5 +219,6 @@ fn run(call: &mut Call<'_>) -> Result<()> {
 }
 
 mod narrow;
+mod rows;
 #[cfg(test)]
 mod tests;

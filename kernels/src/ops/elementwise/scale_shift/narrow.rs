@@ -1,6 +1,6 @@
 //! `TfpScaleShift` of 16-bit floats.
 
-use super::{Part, Rows, check_rows, limits};
+use super::rows::{Part, Rows, check_rows, limits};
 use crate::base::adapt::check_count;
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::error::Result;
