@@ -22,7 +22,7 @@ def compare(name: str, files: Sequence[pathlib.Path], cpu: Runner, device: Runne
     Where each file has a process of its own, what differs in a file runs together.
     """
     tests = [str(file) for file in files]
-    folder = Folder(name, cpu.run(tests), device.run(tests))
+    folder = Folder(name, cpu.run(tests), device.run(tests), device.suite.may_skip)
     again = dict(folder.device)
     differing = sorted(folder.differing())
     if device.suite.apart:

@@ -122,6 +122,13 @@ def test_folders_that_did_not_run_are_named() -> None:
     assert "did not run" not in page.page([], [], "9.9.1", "2.21.0", "2026-01-01")
 
 
+def test_a_test_that_skips_itself_on_the_device_differs() -> None:
+    cpu = {"a": running.Outcome(running.PASSED), "b": running.Outcome(running.SKIPPED)}
+    device = dict.fromkeys(cpu, running.Outcome(running.SKIPPED))
+    assert page.Folder("ops", cpu, device).differing() == ["a"]
+    assert page.Folder("ops", cpu, device, may_skip=True).differing() == []
+
+
 def test_rows_of_earlier_runs_are_kept() -> None:
     passed = running.Outcome(running.PASSED)
     failed = running.Outcome("failed", "why")

@@ -77,21 +77,21 @@ class Folder:
         name: Its path below `keras/src`.
         cpu: What became of each test on the CPU.
         device: The same on the device.
+        may_skip: Whether a test that passes on the CPU may skip itself on the device.
     """
 
     name: str
     cpu: Mapping[str, Outcome]
     device: Mapping[str, Outcome]
+    may_skip: bool = False
 
     def differing(self) -> list[str]:
-        """Returns the tests that pass on the CPU and not on the device.
-
-        A test that skips itself there is not one of them: some do on any GPU.
-        """
+        """Returns the tests that pass on the CPU and not on the device."""
+        same = (PASSED, SKIPPED) if self.may_skip else (PASSED,)
         return [
             test
             for test, outcome in self.cpu.items()
-            if outcome.kind == PASSED and self.on_device(test).kind not in (PASSED, SKIPPED)
+            if outcome.kind == PASSED and self.on_device(test).kind not in same
         ]
 
     def on_device(self, test: str) -> Outcome:

@@ -30,6 +30,7 @@ class Suite:
         source: The folder of all tests, below `root`.
         variables: Environment variables that its processes need.
         apart: Whether each file needs a process of its own.
+        may_skip: Whether a test that passes on the CPU may skip itself on the device.
     """
 
     root: pathlib.Path
@@ -38,6 +39,7 @@ class Suite:
     source: pathlib.PurePath = SOURCE
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     apart: bool = False
+    may_skip: bool = False
 
     def only(self, prefixes: Sequence[str]) -> Suite:
         """Returns the suite of the folders and files that `prefixes` name.

@@ -115,6 +115,8 @@ def suite(library: Library, packages: Sequence[pathlib.Path]) -> Suite:
             source,
             _FIRST if library.first else _VARIABLES,
             library.apart,
+            # What is for no GPU skips itself there.
+            may_skip=library.device_type == "GPU",
         )
     raise SuiteError(f"{library.name} is not in {', '.join(paths)}")
 

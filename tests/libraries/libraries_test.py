@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -92,23 +93,24 @@ def test_differences_are_told_and_written(packages: pathlib.Path, tmp_path: path
     given = ["--package=gpflow", f"--packages={packages}", f"--write={written}", "--json"]
     done = _run(*given)
     assert done.returncode == 1, done.stderr
-    test = "tests/gpflow/test_first.py::CaseTest::testFailsOnTheDevice"
+    case = "tests/gpflow/test_first.py::CaseTest::"
+    test = case + "testFailsOnTheDevice"
     found = json.loads(done.stdout)
-    assert list(found["differ"]) == [test]
+    assert set(found["differ"]) == {test, case + "testSkipsDevices"}
     assert "device | differs" in found["differ"][test]
     assert (found["passed_on_cpu"], found["passed_on_device"]) == (6, 4)
     assert "tests/gpflow/models/test_third.py does not import: ModuleNotFound" in done.stderr
     text = written.read_text()
-    assert "| gpflow 9.9.1 | 3 | 2 | 6 | 4 | 1 | 0 | 0 | 1 | " in text
+    assert "| gpflow 9.9.1 | 3 | 2 | 6 | 4 | 2 | 0 | 0 | 1 | " in text
     assert "| tests/gpflow/models | 2 | 1 | 1 | 1 | 0 | 0 | 0 | 0 | " in text
-    assert "| tests/gpflow | 1 | 1 | 5 | 3 | 1 | 0 | 0 | 1 | " in text
+    assert "| tests/gpflow | 1 | 1 | 5 | 3 | 2 | 0 | 0 | 1 | " in text
     assert f"| {test} | AssertionError: True is not false : device / differs |" in text
 
     # What differs has to run again; the other folder keeps its row.
     done = _run(*given, "--keep", "--only=tests/gpflow/test_first.py")
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["passed_on_cpu"] == 5
-    assert "| gpflow 9.9.1 | 3 | 2 | 6 | 4 | 1 | 0 | 0 | 1 | " in written.read_text()
+    assert "| gpflow 9.9.1 | 3 | 2 | 6 | 4 | 2 | 0 | 0 | 1 | " in written.read_text()
 
 
 def test_rows_are_kept_if_versions_agree() -> None:
@@ -124,6 +126,14 @@ def test_rows_are_kept_if_versions_agree() -> None:
     assert page.kept(text, "2.20.0") == {}
     line = Row("a/b", (1, 1, 1, 1, 0, 0, 0, 0), "2026-01-01")
     assert page.kept(text, "2.21.0") == {("gpflow", "9.9.1"): [line]}
+
+
+def test_sonnet_alone_may_skip_on_the_device(packages: pathlib.Path) -> None:
+    assert [lib.name for lib in known.LIBRARIES if lib.device_type == "GPU"] == ["dm-sonnet"]
+    (library,) = known.named(["gpflow"])
+    assert not known.suite(library, [packages]).may_skip
+    library = dataclasses.replace(library, device_type="GPU")
+    assert known.suite(library, [packages]).may_skip
 
 
 def test_every_known_difference_is_of_a_library() -> None:

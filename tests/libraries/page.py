@@ -21,8 +21,8 @@ how many of those the list below has. *Import* is how many files the CPU can imp
 packages that are missing, or an older TensorFlow. Tests that *fail on both* were mostly written for
 an older TensorFlow, Keras or NumPy.
 
-Sonnet's tests run with `TFP_DEVICE_TYPE=GPU`, without which they choose the CPU. A test that skips
-itself on the device, as some of Sonnet's do on any GPU, does not differ.
+Sonnet's tests run with `TFP_DEVICE_TYPE=GPU`, without which they choose the CPU. Some of them skip
+themselves on any GPU, and these do not differ.
 
 Written by `tools/bazel run //tests/libraries -- --write docs/libraries.md`, {date}.
 `--package gpflow` runs a library, `--only sonnet/src/nets` a folder or a file. With `--keep`,
