@@ -158,17 +158,12 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
 
 @contextlib.contextmanager
 def _few_searches() -> Iterator[None]:
-    """Lets Python look for cycles rarely, and not among what is there before, such as modules."""
+    """Lets Python look for cycles rarely; what is there before, a program may freeze itself."""
     before = gc.get_threshold()
-    freezes = gc.isenabled() and not gc.get_freeze_count()
     gc.set_threshold(max(before[0], _OBJECTS) if before[0] else 0, *before[1:])
-    if freezes:
-        gc.freeze()
     try:
         yield
     finally:
-        if freezes:
-            gc.unfreeze()
         gc.set_threshold(*before)
 
 

@@ -292,10 +292,8 @@ def _convert() -> int:
         from converters.tf.load.model import LoadOptions
         from converters.tf.load.shapes import FixedShapes
 
-    # A graph is many small objects that live to the end: looking for circles among them takes a
-    # fifth of the conversion of a large one.
+    # TensorFlow's modules are very many objects that live to the end.
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
     request = tf2rust.Request(
         model=model,
         options=options,
