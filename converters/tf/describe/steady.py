@@ -7,6 +7,7 @@ rounded number or a comparison turn that into another result.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,9 +20,10 @@ from converters.tf.ir import Array
 from converters.tf.ir.expressions import surely
 from converters.tf.ir.interpret import interpret
 
-# Sets of inputs that are tried, and for a graph of very many multiplications, which takes minutes.
-_ATTEMPTS, _ATTEMPTS_OF_HUGE = 5, 1
-_HUGE = 5_000_000_000
+# Sets of inputs that are tried. One that the model takes is enough for a graph of very many
+# multiplications, or inputs of very many elements: those take minutes.
+_ATTEMPTS = 5
+_HUGE, _MANY_ELEMENTS = 5_000_000_000, 20_000_000
 # How often a graph is computed with other rounding, and one of many multiplications, which takes
 # seconds.
 _TRIALS, _TRIALS_OF_LARGE = 3, 1
@@ -56,7 +58,8 @@ def settled(
     """
     first: tuple[Features, tuple[str, ...]] | None = None
     refused: FeaturesError | None = None
-    for attempt in range(_ATTEMPTS_OF_HUGE if _multiplies(graph, _HUGE) else _ATTEMPTS):
+    huge = _multiplies(graph, _HUGE) or _reads(graph, _MANY_ELEMENTS)
+    for attempt in range(_ATTEMPTS):
         try:
             features = draw(attempt)
         except FeaturesError as err:
@@ -67,6 +70,8 @@ def settled(
             return features, ()
         if first is None or len(doubtful) < len(first[1]):
             first = features, doubtful
+        if huge:
+            break
     if first is None:
         assert refused is not None
         raise refused
@@ -97,6 +102,12 @@ def unsettled(graph: ir.Graph, features: Features, tolerance: float) -> tuple[st
 def _multiplies(graph: ir.Graph, count: int) -> bool:
     """Returns whether an example takes more than so many multiplications, whatever its size."""
     return surely(lambda: sum(node.op.macs(node) for node in graph.nodes) > count)
+
+
+def _reads(graph: ir.Graph, count: int) -> bool:
+    """Returns whether the inputs of an example have more than so many elements."""
+    shapes = [ir.shape_at(port.value.shape, 1) for port in graph.inputs]
+    return surely(lambda: sum(map(math.prod, shapes)) > count)
 
 
 def needed(graph: ir.Graph, features: Features, tolerance: float) -> float:

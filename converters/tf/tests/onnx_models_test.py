@@ -499,3 +499,12 @@ def test_a_constant_that_fills_the_memory(tmp_path: Path) -> None:
     x = net("Expand", "x", net("ConstantOfShape", net.ints(1 << 40)))
     with pytest.raises(UnsupportedError, match="a tensor of 1099511627776 elements"):
         load(saved(net.model({"x": ["N", 3]}, [x]), tmp_path), LoadOptions())
+
+
+def test_an_input_that_fills_the_memory(tmp_path: Path) -> None:
+    """Places for each of its elements would be constants."""
+    net = Network(17)
+    y = net("ScatterElements", "x", "at", "x", axis=0)
+    model = net.model({"at": [1 << 30], "x": [1 << 30]}, [y], [np.int64])
+    with pytest.raises(UnsupportedError, match="a tensor of 1073741824 elements"):
+        load(saved(model, tmp_path), LoadOptions())

@@ -114,6 +114,24 @@ def test_other_inputs_are_drawn() -> None:
         settled(graph, fails, _TOLERANCE)
 
 
+@pytest.mark.parametrize("limit", ["_HUGE", "_MANY_ELEMENTS"])
+def test_one_set_of_inputs_is_enough_where_it_takes_long(
+    monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(f"converters.tf.describe.steady.{limit}", 1)
+    graph = _graph(lambda b, x: _best(b, b.mat_mul(x, ir.constant(np.eye(2, dtype=np.float32)))))
+    drawn: list[int] = []
+
+    def draw(attempt: int) -> Features:
+        drawn.append(attempt)
+        if attempt == 0:
+            raise FeaturesError(Problem("made features", "refused"))
+        return _features(graph, [0.5, 0.50000006])
+
+    assert settled(graph, draw, _TOLERANCE)[1] == ("y",)
+    assert drawn == [0, 1]
+
+
 def test_what_the_crate_refuses_is_refused() -> None:
     """An index outside of its axis, which TensorFlow may read as 0."""
 

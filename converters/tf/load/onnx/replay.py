@@ -16,7 +16,7 @@ from converters.tf.ir.expressions import Floor, Size, counted
 from converters.tf.ir.operands import Operands
 from converters.tf.ir.symbolic import Symbol
 from converters.tf.load.onnx import numbered, quantized, words
-from converters.tf.load.onnx.context import Context, Handler
+from converters.tf.load.onnx.context import Context, Handler, bounded
 from converters.tf.load.onnx.file import Graph, Node
 from converters.tf.load.onnx.inferred import Shapes
 from converters.tf.load.onnx.naming import Names
@@ -126,6 +126,9 @@ class Nodes:
             return self._own(ctx)
         ctx = _aligned(ctx)
         given = [v for v in ctx.args if v is not None]
+        for value in given:
+            if isinstance(value, Tensor):  # Many operators make constants of its size.
+                bounded(value.shape)
         op = ctx.node.op
         if any(isinstance(v, words.Texts) for v in given):
             if op in words.OF_TEXTS:
