@@ -21,6 +21,7 @@ pub(crate) mod source;
 mod tests;
 pub mod thin;
 pub(crate) mod tile;
+pub(crate) mod tiled;
 
 use crate::base::adapt::check_count;
 use crate::base::error::{Error, Result};

@@ -22,6 +22,7 @@ pub static KERNELS: &[&[&KernelDef]] = &[
     moving::KERNELS,
     narrow::ELEMENTWISE,
     narrow::KERNELS,
+    narrow::PRODUCTS,
     norm::KERNELS,
     random::KERNELS,
     reduction::KERNELS,

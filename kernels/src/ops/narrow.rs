@@ -14,12 +14,14 @@ use crate::ops::elementwise::{
     binary, clip, compare, division, gradient, leaky_relu, logical, unary,
 };
 use crate::ops::image::{max_pool, resize};
-use crate::ops::matrix::{batch_mat_mul_v2, bias_add, bias_add_grad, fused_mat_mul, mat_mul};
+use crate::ops::matrix::{bias_add, bias_add_grad, fused_mat_mul};
 use crate::ops::moving::scatter;
 use crate::ops::norm::{cross_entropy, fused_batch_norm, softmax};
 use crate::ops::random::{stateful, stateless};
 use crate::ops::reduction::{arg_max, cumulative, reductions, unsorted_segment_sum};
 use crate::ops::sequence::cudnn_rnn;
+
+mod products;
 
 /// One row per op: its definition, the types, how many outputs are narrow, whether it works element
 /// by element.
@@ -150,11 +152,13 @@ pub static ELEMENTWISE: &[&KernelDef] = elementwise! {
     unary::TANH;
 };
 
+/// Matmuls.
+pub static PRODUCTS: &[&KernelDef] = &[&products::BATCH_MAT_MUL_V2, &products::MAT_MUL];
+
 /// The kernels of all other ops.
 pub static KERNELS: &[&KernelDef] = narrow! {
     arg_max::ARG_MAX: arg_max::NARROW, ALL, false;
     arg_max::ARG_MIN: arg_max::NARROW, ALL, false;
-    batch_mat_mul_v2::DEF: PLAIN, ALL, false;
     bias_add::DEF: PLAIN, ALL, false;
     bias_add_grad::DEF: PLAIN, ALL, false;
     conv2d::DEF: PLAIN, ALL, false;
@@ -182,7 +186,6 @@ pub static KERNELS: &[&KernelDef] = narrow! {
     fused_batch_norm::FUSED_BATCH_NORM_V3: NORM, 1, false;
     fused_conv2d::DEF: fused_conv2d::NARROW, ALL, false;
     fused_mat_mul::DEF: PLAIN, ALL, false;
-    mat_mul::DEF: PLAIN, ALL, false;
     max_pool::AVG_POOL: PLAIN, ALL, false;
     max_pool::AVG_POOL_GRAD: variants!(["T": F16 BF16] host &["orig_input_shape"];), ALL, false;
     max_pool::MAX_POOL: PLAIN, ALL, false;

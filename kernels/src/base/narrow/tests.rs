@@ -7,7 +7,11 @@ use proptest::prelude::*;
 const HALVES: [DType; 2] = [DType::F16, DType::BF16];
 
 fn narrow(op: &str) -> &'static KernelDef {
-    let rooms = [ops::narrow::ELEMENTWISE, ops::narrow::KERNELS];
+    let rooms = [
+        ops::narrow::ELEMENTWISE,
+        ops::narrow::KERNELS,
+        ops::narrow::PRODUCTS,
+    ];
     let mut kernels = rooms.into_iter().flatten();
     kernels.find(|def| def.op == op).unwrap()
 }

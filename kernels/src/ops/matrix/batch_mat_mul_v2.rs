@@ -86,8 +86,31 @@ impl BatchMatMul {
         Gemm::new(self.size, a, dense(b, k, n, self.transposed.1))
     }
 
+    /// The same products, of one large A if all have the same B.
+    pub(crate) fn joined(self) -> Self {
+        let (m, n, k) = self.size;
+        if self.b.elements() != 1 || self.transposed.0 || self.a.elements() != self.c.elements() {
+            return self;
+        }
+        Self {
+            a: Shape::SCALAR,
+            b: Shape::SCALAR,
+            c: Shape::SCALAR,
+            size: (m * self.c.elements(), n, k),
+            ..self
+        }
+    }
+
+    /// The numbers of the matrices of A and B that give a product.
+    pub(crate) fn sources(&self, index: usize) -> (usize, usize) {
+        (
+            source(&self.c, &self.a, index),
+            source(&self.c, &self.b, index),
+        )
+    }
+
     /// Whether each product is shared out, one after the other; else whole products are.
-    fn is_large(&self) -> bool {
+    pub(crate) fn is_large(&self) -> bool {
         let (m, n, k) = self.size;
         self.c.elements() <= 1 || 2 * m.saturating_mul(n).saturating_mul(k) >= LARGE_FLOPS
     }
@@ -236,7 +259,7 @@ fn source(to: &Shape, from: &Shape, mut index: usize) -> usize {
     at
 }
 
-fn of(inputs: &Inputs<'_>) -> Result<BatchMatMul> {
+pub(crate) fn of(inputs: &Inputs<'_>) -> Result<BatchMatMul> {
     let transposed = (
         inputs.attrs.boolean("adj_x")?,
         inputs.attrs.boolean("adj_y")?,

@@ -25,7 +25,7 @@ pub static DEF: KernelDef = KernelDef {
 type Sizes = (usize, usize, usize);
 
 /// The sizes of the product, and which sides are transposed.
-fn sizes(inputs: &Inputs<'_>) -> Result<(Sizes, (bool, bool))> {
+pub(crate) fn sizes(inputs: &Inputs<'_>) -> Result<(Sizes, (bool, bool))> {
     let (a, b) = (inputs.shape(0, "a")?, inputs.shape(1, "b")?);
     let transposed = (
         inputs.attrs.boolean("transpose_a")?,

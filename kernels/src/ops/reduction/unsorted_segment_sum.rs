@@ -1,9 +1,11 @@
 //! Sums of slices that carry the same segment number.
 
 use crate::base::adapt::{Element, by_type, variants};
+use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::def::{Call, KernelDef, Variants};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
 use crate::frame::zip::Zip;
 use crate::ops::elementwise::binary::Add;
@@ -19,6 +21,7 @@ pub fn unsorted_segment_sum<T: Element, I: Element + Into<i64>>(
     ids: &[I],
     segments: usize,
     out: &mut [T],
+    parallel: &dyn Parallel,
 ) -> Result<()>
 where
     Add: Zip<T, Out = T>,
@@ -38,7 +41,8 @@ where
             });
         }
     }
-    out.fill(T::default());
+    let chunk = chunk_len(parallel, out.len(), 16, 1);
+    for_each_chunk(parallel, out, chunk, &|_, out| out.fill(T::default()));
     if slice == 0 {
         return Ok(());
     }
@@ -96,26 +100,28 @@ where
         call.inputs.get(1, "segment_ids")?,
     );
     let data = T::view(&data, "data")?;
+    let parallel = call.parallel;
     let output = call.output(0)?;
     let segments = output.shape()[0];
     let out = T::view_mut(output, "output")?;
     match ids.dtype() {
-        DType::I32 => unsorted_segment_sum(data, ids.i32("segment_ids")?, segments, out),
-        _ => unsorted_segment_sum(data, ids.i64("segment_ids")?, segments, out),
+        DType::I32 => unsorted_segment_sum(data, ids.i32("segment_ids")?, segments, out, parallel),
+        _ => unsorted_segment_sum(data, ids.i64("segment_ids")?, segments, out, parallel),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::parallel::Serial;
 
     #[test]
     fn segments_are_added_and_negative_ones_skipped() {
         let data = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0_f32];
         let mut out = [9.0; 4];
-        unsorted_segment_sum(&data, &[1, -1, 1_i32], 2, &mut out).unwrap();
+        unsorted_segment_sum(&data, &[1, -1, 1_i32], 2, &mut out, &Serial).unwrap();
         assert_eq!(out, [0.0, 0.0, 6.0, 8.0]);
-        let result = unsorted_segment_sum(&data, &[0, 2, 1_i64], 2, &mut out);
+        let result = unsorted_segment_sum(&data, &[0, 2, 1_i64], 2, &mut out, &Serial);
         assert_eq!(
             result,
             Err(Error::Index {
@@ -124,6 +130,6 @@ mod tests {
                 limit: 2
             })
         );
-        assert!(unsorted_segment_sum(&data[..5], &[0, 0, 1_i64], 2, &mut out).is_err());
+        assert!(unsorted_segment_sum(&data[..5], &[0, 0, 1_i64], 2, &mut out, &Serial).is_err());
     }
 }
