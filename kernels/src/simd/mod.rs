@@ -11,7 +11,6 @@
 //! [`blocks`] of an output, one per task, and bytes that are [`numbers`]. Only the pool of threads,
 //! which lends a caller's closure to its workers, has `unsafe` outside of this folder.
 
-#[cfg_attr(not(all(feature = "std", target_arch = "x86_64")), allow(dead_code))]
 pub(crate) mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
