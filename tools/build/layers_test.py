@@ -32,8 +32,8 @@ KERNELS: Table = {
     "ops/matrix": "base conv frame gemm math ops/elementwise simd",
     "ops/moving": "base frame simd",
     "ops/narrow": (
-        "base ops/conv ops/elementwise ops/image ops/matrix ops/moving ops/norm ops/random"
-        " ops/reduction ops/sequence"
+        "base gemm ops/conv ops/elementwise ops/image ops/matrix ops/moving ops/norm ops/random"
+        " ops/reduction ops/sequence simd"
     ),
     "ops/norm": "base conv frame math ops/matrix ops/moving simd",
     "ops/random": "base math simd",

@@ -71,7 +71,8 @@ impl Tiled {
         })
     }
 
-    /// Computes `c`, row by row, from sides of the sizes that it has.
+    /// Computes `c`, row by row, from sides of the sizes that it has. Before they are rounded, some
+    /// sums of a row are given to `finish`, with the column of the first one.
     ///
     /// # Errors
     /// [`Error::Length`] if a slice is too short.
@@ -80,6 +81,7 @@ impl Tiled {
         (a, b): (Bits<'_>, Bits<'_>),
         c: &mut [u16],
         scratch: &mut [u16],
+        finish: &(dyn Fn(usize, &mut [f32]) + Sync),
         parallel: &dyn Parallel,
     ) -> Result<()> {
         let (m, n, k) = self.size;
@@ -140,9 +142,12 @@ impl Tiled {
                     let a = &left[(block.row + row) / SIDE * panel..][..panel];
                     tiles.multiply(a, b, &mut sums);
                     let columns = column..(column + SIDE).min(block.columns);
-                    for (i, sums) in sums.0.iter().enumerate().take(block.rows - row) {
+                    for (i, sums) in sums.0.iter_mut().enumerate().take(block.rows - row) {
+                        let first = block.column + column;
                         let out = &mut block.row(row + i)[columns.clone()];
-                        Half::BF16.round(&sums[..out.len()], out);
+                        let sums = &mut sums[..out.len()];
+                        finish(first, sums);
+                        Half::BF16.round(sums, out);
                     }
                 }
             }
@@ -287,7 +292,9 @@ mod tests {
                 transposed: transposed.1,
             },
         );
-        product.run(sides, &mut c, &mut scratch, &Serial).unwrap();
+        product
+            .run(sides, &mut c, &mut scratch, &|_, _| {}, &Serial)
+            .unwrap();
         let mut found = vec![0.0; m * n];
         Half::BF16.widen(&c, &mut found);
         for (index, &found) in found.iter().enumerate() {
@@ -351,7 +358,13 @@ mod tests {
             transposed: false,
         };
         product
-            .run((side(&a), side(&b)), &mut c, &mut scratch, &Serial)
+            .run(
+                (side(&a), side(&b)),
+                &mut c,
+                &mut scratch,
+                &|_, _| {},
+                &Serial,
+            )
             .unwrap();
         assert_eq!(c, vec![0x7f80; 15]);
     }
@@ -368,7 +381,7 @@ mod tests {
         };
         let mut scratch = vec![0; product.scratch_len().unwrap() - 1];
         let error = product
-            .run((side, side), &mut [0; 4], &mut scratch, &Serial)
+            .run((side, side), &mut [0; 4], &mut scratch, &|_, _| {}, &Serial)
             .unwrap_err();
         assert!(matches!(
             error,

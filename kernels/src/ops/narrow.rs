@@ -14,7 +14,7 @@ use crate::ops::elementwise::{
     binary, clip, compare, division, gradient, leaky_relu, logical, unary,
 };
 use crate::ops::image::{max_pool, resize};
-use crate::ops::matrix::{bias_add, bias_add_grad, fused_mat_mul};
+use crate::ops::matrix::{bias_add, bias_add_grad};
 use crate::ops::moving::scatter;
 use crate::ops::norm::{cross_entropy, fused_batch_norm, softmax};
 use crate::ops::random::{stateful, stateless};
@@ -153,7 +153,11 @@ pub static ELEMENTWISE: &[&KernelDef] = elementwise! {
 };
 
 /// Matmuls.
-pub static PRODUCTS: &[&KernelDef] = &[&products::BATCH_MAT_MUL_V2, &products::MAT_MUL];
+pub static PRODUCTS: &[&KernelDef] = &[
+    &products::BATCH_MAT_MUL_V2,
+    &products::FUSED_MAT_MUL,
+    &products::MAT_MUL,
+];
 
 /// The kernels of all other ops.
 pub static KERNELS: &[&KernelDef] = narrow! {
@@ -185,7 +189,6 @@ pub static KERNELS: &[&KernelDef] = narrow! {
     fused_batch_norm::FUSED_BATCH_NORM_V2: NORM, 1, false;
     fused_batch_norm::FUSED_BATCH_NORM_V3: NORM, 1, false;
     fused_conv2d::DEF: fused_conv2d::NARROW, ALL, false;
-    fused_mat_mul::DEF: PLAIN, ALL, false;
     max_pool::AVG_POOL: PLAIN, ALL, false;
     max_pool::AVG_POOL_GRAD: variants!(["T": F16 BF16] host &["orig_input_shape"];), ALL, false;
     max_pool::MAX_POOL: PLAIN, ALL, false;

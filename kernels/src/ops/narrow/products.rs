@@ -1,6 +1,7 @@
 //! Matmuls of 16-bit floats: in tiles of bfloat16, where the processor has them.
 
 use super::{ALL, PLAIN};
+use crate::base::adapt::{check_count, check_rank};
 use crate::base::def::{Call, Inputs, KernelDef, TensorRef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -8,7 +9,9 @@ use crate::base::narrow::Narrow;
 use crate::base::parallel::Serial;
 use crate::base::scratch;
 use crate::gemm::tiled::{Bits, Tiled};
+use crate::ops::matrix::fused_mat_mul::{self, After};
 use crate::ops::matrix::{batch_mat_mul_v2, mat_mul};
+use crate::simd::amx::SIDE;
 use crate::simd::blocks::for_each_pair;
 use crate::simd::numbers;
 
@@ -21,10 +24,25 @@ pub static MAT_MUL: KernelDef = KernelDef {
         None => WIDE_MAT_MUL.scratch(inputs),
     },
     run: |call| match one(&call.inputs)? {
-        Some((tiled, transposed)) => run_one(call, tiled, transposed),
+        Some((tiled, transposed)) => run_one(call, tiled, transposed, &|_, _| {}),
         None => WIDE_MAT_MUL.run(call),
     },
     ..mat_mul::DEF
+};
+
+/// The kernel of `TfpFusedMatMul`.
+pub static FUSED_MAT_MUL: KernelDef = KernelDef {
+    variants: PLAIN,
+    outputs: |inputs, sink| WIDE_FUSED.outputs(inputs, sink),
+    scratch: |inputs| match one(inputs)? {
+        Some((tiled, _)) => bytes(tiled.scratch_len()?),
+        None => WIDE_FUSED.scratch(inputs),
+    },
+    run: |call| match one(&call.inputs)? {
+        Some((tiled, transposed)) => run_fused(call, tiled, transposed),
+        None => WIDE_FUSED.run(call),
+    },
+    ..fused_mat_mul::DEF
 };
 
 /// The kernel of `BatchMatMulV2`.
@@ -43,6 +61,7 @@ pub static BATCH_MAT_MUL_V2: KernelDef = KernelDef {
 };
 
 const WIDE_MAT_MUL: Narrow = wide(&mat_mul::DEF);
+const WIDE_FUSED: Narrow = wide(&fused_mat_mul::DEF);
 const WIDE_BATCH_MAT_MUL: Narrow = wide(&batch_mat_mul_v2::DEF);
 
 const fn wide(def: &'static KernelDef) -> Narrow {
@@ -75,7 +94,12 @@ fn one(inputs: &Inputs<'_>) -> Result<Option<(Tiled, (bool, bool))>> {
     Ok(Tiled::new(size).map(|tiled| (tiled, transposed)))
 }
 
-fn run_one(call: &mut Call<'_>, tiled: Tiled, transposed: (bool, bool)) -> Result<()> {
+fn run_one(
+    call: &mut Call<'_>,
+    tiled: Tiled,
+    transposed: (bool, bool),
+    finish: &(dyn Fn(usize, &mut [f32]) + Sync),
+) -> Result<()> {
     let (_, a) = call.inputs.get(0, "a")?.halves("a")?;
     let (_, b) = call.inputs.get(1, "b")?.halves("b")?;
     let (_, c) = scratch::first_output(call.outputs)?.halves_mut("product")?;
@@ -89,7 +113,26 @@ fn run_one(call: &mut Call<'_>, tiled: Tiled, transposed: (bool, bool)) -> Resul
             transposed: transposed.1,
         },
     );
-    tiled.run(sides, c, numbers::within(call.scratch), call.parallel)
+    let scratch = numbers::within(call.scratch);
+    tiled.run(sides, c, scratch, finish, call.parallel)
+}
+
+fn run_fused(call: &mut Call<'_>, tiled: Tiled, transposed: (bool, bool)) -> Result<()> {
+    let after = After::read(call.inputs.attrs)?;
+    let bias = call.inputs.get(2, "bias")?;
+    check_rank(bias.shape(), "bias", 1, "1")?;
+    let (half, bias) = bias.halves("bias")?;
+    let columns = call.output(0)?.shape()[1];
+    check_count("bias", bias.len(), columns)?;
+    run_one(call, tiled, transposed, &|column, sums| {
+        let mut wide = [0.0; SIDE];
+        half.widen(&bias[column..][..sums.len()], &mut wide);
+        for (sum, bias) in sums.iter_mut().zip(wide) {
+            *sum += bias;
+        }
+        after.activation.apply(sums, &Serial);
+        after.finish(sums, &Serial);
+    })
 }
 
 /// Numbers of packed matrices that are kept at a time.
@@ -145,7 +188,8 @@ impl Several {
         let (each, together) = (self.tiled.scratch_len()?, self.together()?);
         if together == 1 {
             for (index, c) in c.chunks_exact_mut(len_c.max(1)).enumerate() {
-                self.tiled.run(sides(index), c, scratch, call.parallel)?;
+                self.tiled
+                    .run(sides(index), c, scratch, &|_, _| {}, call.parallel)?;
             }
             return Ok(());
         }
@@ -160,7 +204,7 @@ impl Several {
             for_each_pair(call.parallel, pairs.0, pairs.1, |index, c, scratch| {
                 let sides = sides(group * together + index);
                 // The lengths have been checked.
-                let _ = self.tiled.run(sides, c, scratch, &Serial);
+                let _ = self.tiled.run(sides, c, scratch, &|_, _| {}, &Serial);
             });
         }
         Ok(())
@@ -199,22 +243,49 @@ mod tests {
                     }
                     both(&dims, seed)
                 });
-            let inputs = sides.clone().map(|side| side.0);
-            let expected = run(wide, &attrs, &sides.map(|side| side.1), false).unwrap();
-            let here = run(def, &attrs, &inputs, false).unwrap();
-            let elsewhere = emulated(|| run(def, &attrs, &inputs, false)).unwrap();
-            for found in [here, elsewhere] {
-                assert_eq!(found[0].dims, expected[0].dims);
-                let bits = numbers::all::<u16>(found[0].bytes()).unwrap();
-                let mut numbers = vec![0.0; bits.len()];
-                Half::BF16.widen(bits, &mut numbers);
-                let pairs = numbers.into_iter().zip(expected[0].to_f32());
-                for (found, expected) in pairs {
-                    // Half a unit of bfloat16, and sums in another order.
-                    let apart = (found - expected).abs();
-                    assert!(apart <= expected.abs() / 256.0 + 1e-4, "{found} {expected}");
-                }
+            compare(def, wide, &attrs, &sides);
+        }
+    }
+
+    fn compare(
+        def: &KernelDef,
+        wide: &KernelDef,
+        attrs: &[(&'static str, Attr)],
+        sides: &[(Tensor, Tensor)],
+    ) {
+        let inputs: Vec<_> = sides.iter().map(|side| side.0.clone()).collect();
+        let widened: Vec<_> = sides.iter().map(|side| side.1.clone()).collect();
+        let expected = run(wide, attrs, &widened, false).unwrap();
+        let here = run(def, attrs, &inputs, false).unwrap();
+        let elsewhere = emulated(|| run(def, attrs, &inputs, false)).unwrap();
+        for found in [here, elsewhere] {
+            assert_eq!(found[0].dims, expected[0].dims);
+            let bits = numbers::all::<u16>(found[0].bytes()).unwrap();
+            let mut numbers = vec![0.0; bits.len()];
+            Half::BF16.widen(bits, &mut numbers);
+            for (found, expected) in numbers.into_iter().zip(expected[0].to_f32()) {
+                // Half a unit of bfloat16, and sums in another order.
+                let apart = (found - expected).abs();
+                assert!(apart <= expected.abs() / 256.0 + 1e-4, "{found} {expected}");
             }
+        }
+    }
+
+    #[test]
+    fn bias_and_activation_before_the_rounding() {
+        for name in ["", "Relu6", "LeakyRelu", "Tanh"] {
+            let attrs = [
+                ("transpose_a", Attr::Bool(true)),
+                ("transpose_b", Attr::Bool(false)),
+                ("activation", Attr::Text(name)),
+                ("alpha", Attr::Float(0.25)),
+            ];
+            let sides = [both(&[50, 70], 1), both(&[50, 90], 2), both(&[90], 3)];
+            compare(&FUSED_MAT_MUL, &fused_mat_mul::DEF, &attrs, &sides);
+            let short = [both(&[50, 70], 1), both(&[50, 90], 2), both(&[89], 3)];
+            let short = short.map(|side| side.0);
+            let refused = || run(&FUSED_MAT_MUL, &attrs, &short, false).is_err();
+            assert!(refused() && emulated(refused));
         }
     }
 
