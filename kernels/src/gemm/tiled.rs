@@ -1,5 +1,5 @@
-//! Products of matrices of bfloat16 in tiles, see [`crate::simd::amx`]: packed, multiplied in `f32`,
-//! and rounded once.
+//! Matmuls of bfloat16 in tiles, see [`crate::simd::amx`]: packed, multiplied in `f32`, and rounded
+//! once.
 
 use crate::base::error::{Error, Result};
 use crate::base::half::Half;
