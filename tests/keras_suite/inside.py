@@ -17,6 +17,9 @@ import absl.flags
 import pytest
 
 KERAS: Final = "keras/src"
+# It loads models in forks of a process that has used its device. TensorFlow's threads, for which a
+# copy to a device waits, are not in a fork. Keras skips the test on a GPU.
+LEFT_OUT: Final = "keras/src/saving/saving_lib_test.py::SavingTest::test_load_model_concurrently"
 
 
 class Recorder:
@@ -106,7 +109,7 @@ def main(report: str, device_type: str, root: str, source: str, *tests: str) -> 
         top /= "keras"
     if source == KERAS and not imported_from(root):
         return 70
-    options += ["--rootdir", root, "--confcutdir", str(top)]
+    options += ["--rootdir", root, "--confcutdir", str(top), "--deselect", LEFT_OUT]
     return int(pytest.main([*options, "-c", "/dev/null", *tests], [Recorder(pathlib.Path(report))]))
 
 
