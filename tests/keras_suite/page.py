@@ -19,8 +19,8 @@ The tests of Keras {keras} with TensorFlow {tensorflow}, once on the device and 
 CPU without the plug-in. A test that passes on the CPU and fails on the device runs there once more,
 alone. It counts as a difference if it fails again. *Skipped* tests ask for another backend, for a
 GPU, or for a package that is missing. A file that imports such a package has no number.
-`test_load_model_concurrently` runs on neither: it forks a process that has used its device, which
-hangs on every device but the CPU. Keras skips it on a GPU.
+`test_load_model_concurrently` runs on neither: it forks a process that has used its device, and the
+fork hangs, because TensorFlow's own threads are not in it. Keras skips the test on a GPU.
 
 Written by `tools/bazel run //tests/keras_suite -- --write docs/keras-tests.md`, {date}.
 `--suite FOLDER_OR_ARCHIVE` runs another copy of Keras, and `--packages FOLDER` adds packages. With
