@@ -272,11 +272,11 @@ fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
 }
 
 fn scratch_bytes(inputs: &Inputs<'_>) -> Result<usize> {
-    scratch::f32_bytes(of(inputs)?.scratch_len()?)
+    scratch::f32_bytes(of(inputs)?.joined().scratch_len()?)
 }
 
 fn run(call: &mut Call<'_>) -> Result<()> {
-    let all = of(&call.inputs)?;
+    let all = of(&call.inputs)?.joined();
     let x = call.inputs.get(0, "x")?.f32("x")?;
     let y = call.inputs.get(1, "y")?.f32("y")?;
     let parallel = call.parallel;
