@@ -42,10 +42,10 @@ COMMAND: Final = "tools/bazel run //tests/bench:plugin_vs_cpu -- --write"
 PAGE: Final = """\
 # The device against TensorFlow's CPU
 
-`{command}` wrote this page: {date}, {machine}, {threads} threads each, TensorFlow {tensorflow},
-{rounds} pairs of runs per case, 7 of the slowest models. Both devices are in one process and take
-turns; a ratio is of two runs that follow each other, and above 1 the device of libtfp.so is faster.
-Times are medians.
+`{command}` wrote this page: {date}, {machine}, {threads} threads each, TensorFlow {tensorflow}.
+There are {rounds} pairs of runs per case, and 7 of the slowest models. Both devices are in one
+process and take turns; a ratio is of two runs that follow each other, and above 1 the device of
+libtfp.so is faster. Times are medians.
 `docs/performance/adapter.md` says where a tiny op's time goes.
 A function's int32 results are in host memory, to which the device copies them (`Cast to int32`).
 
@@ -233,7 +233,7 @@ def page(results: Sequence[Result], tensorflow: str) -> str:
         rounds=_ROUNDS.value,
         large=geometric(of["large"]),
         tiny=1 / geometric(of["tiny"]),
-        losing=", ".join(each.name for each in of["model"] if each.ratio[1] < 1) or "none",
+        losing="; ".join(each.name for each in of["model"] if each.ratio[1] < 1) or "none",
         models=_table(of["model"]),
         large_table=_table(of["large"]),
         tiny_table=_table(of["tiny"]),
