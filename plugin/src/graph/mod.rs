@@ -3,6 +3,7 @@
 mod crossings;
 mod expression;
 mod fuse;
+mod hashes;
 mod merge;
 mod norm;
 mod residual;
@@ -76,6 +77,7 @@ impl Optimizer for GraphOptimizer {
     fn optimize(&self, mut graph: GraphDef, item: &Item<'_>) -> Result<GraphDef> {
         let settings = self.0;
         sums::restore(&mut graph, &settings.device_type);
+        hashes::to_host(&mut graph, &settings.device_type);
         // A kernel reaches the variables of the eager runtime, which come as arguments. Those that a
         // graph makes belong to its session.
         let is_function = !graph.nodes.iter().any(|node| node.op == "VarHandleOp");
