@@ -314,6 +314,21 @@ def test_the_gradient_of_a_fused_layer() -> None:
     assert ops["ReluGrad"] + ops["TfpExpression"] == 1
 
 
+def test_a_hash_of_integers_runs_where_its_kernel_is() -> None:
+    """TensorFlow joins its two ops to one of which the CPU alone has a kernel."""
+
+    def bucket(x: tf.Tensor) -> tf.Tensor:
+        text = tf.strings.as_string(x + 1)
+        return tf.strings.to_hash_bucket_fast(text, 10) + tf.ones([], tf.int64)
+
+    # Neither of the two has a kernel of this device.
+    tf.config.set_soft_device_placement(True)
+    try:
+        run(bucket, tf.constant([3, 77, -5], tf.int64))
+    finally:
+        tf.config.set_soft_device_placement(False)
+
+
 def test_what_is_returned_or_used_twice_is_computed() -> None:
     x, w, b = normal(5, 6), normal(6, 4), normal(4)
 

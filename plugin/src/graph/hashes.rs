@@ -1,7 +1,7 @@
 //! Moves to the CPU what TensorFlow's own passes leave on a device that has no kernel for it.
 //!
-//! TensorFlow joins `AsString` and `StringToHashBucketFast`, which every device offers, to an op of
-//! which the CPU alone has a kernel.
+//! Soft placement runs `AsString` and `StringToHashBucketFast` on the CPU, which alone has kernels of
+//! them. TensorFlow joins the two to an op on the device that the program asked for.
 
 use tfp_bindings::proto::graph::GraphDef;
 
