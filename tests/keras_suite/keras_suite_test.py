@@ -24,6 +24,10 @@ from conftest import skip_if_backend
 
 DEVICE = bool(tf.config.list_physical_devices("TFP"))
 
+@pytest.mark.parametrize("x", [0], ids=[repr(object())])
+def test_named_by_its_place(x): pass
+@pytest.mark.parametrize("x", [0], ids=[repr(object())])
+def test_differs_by_its_place(x): assert not DEVICE
 def test_passes(): assert (tf.ones([2]) + 1).numpy().tolist() == [2, 2]
 def test_fails_on_both(): assert False
 def test_fails_on_the_device(): assert not DEVICE, "device | differs"
@@ -36,7 +40,7 @@ def test_ends_the_process():
 
 @pytest.fixture
 def keras(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A copy of Keras as small as it gets, with six tests and a file that can't be imported."""
+    """A copy of Keras as small as it gets, with eight tests and a file that can't be imported."""
     source = tmp_path / "keras-9.9" / "keras" / "src"
     for name in ("layers", "losses"):
         (source / name).mkdir(parents=True)
@@ -98,17 +102,20 @@ def test_differences_are_told_and_written(keras: pathlib.Path, tmp_path: pathlib
     )
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout) == {
-        "passed_on_cpu": 4,
+        "passed_on_cpu": 6,
         "differ": {
             "keras/src/layers/a_test.py::test_fails_on_the_device": (
                 "AssertionError: device | differs"
+            ),
+            "keras/src/layers/a_test.py::test_differs_by_its_place[<object object at 0x>]": (
+                "assert not True"
             ),
             "keras/src/layers/a_test.py::test_ends_the_process": "status -9",
         },
     }
     text = written.read_text()
     assert "Keras 9.9.1" in text
-    assert "| layers | 4 | 2 | 2 | 1 | 1 | 2" in text
+    assert "| layers | 6 | 3 | 3 | 1 | 1 | 2" in text
     assert "| losses | 0 | 0 | 0 | 0 | 0 | 2" in text
     assert "| `keras/src/layers/a_test.py::test_ends_the_process` | status -9 |" in text
     assert "AssertionError: device / differs |" in text

@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn tasks_of_several_parts() {
-        for size in [(300, 270, 40), (129, 128, 33), (1, 600, 64)] {
+        for size in [(300, 270, 40), (129, 128, 33), (1, 600, 64), (33, 0, 1)] {
             check(size, (true, false), Tiles::emulated);
             if amx::is_here() {
                 check(size, (false, true), Tiles::new);

@@ -150,7 +150,11 @@ mod tiles {
         const REQUEST_PERMISSION: i64 = 0x1023;
         const TILE_DATA: i64 = 18;
 
-        if __cpuid(0).eax < FEATURES || __cpuid_count(FEATURES, 0).edx & BITS != BITS {
+        // SAFETY: all processors of 64 bits tell what they can.
+        #[allow(unused_unsafe, reason = "a later Rust has no unsafe function for it")]
+        let has =
+            unsafe { __cpuid(0).eax >= FEATURES && __cpuid_count(FEATURES, 0).edx & BITS == BITS };
+        if !has {
             return false;
         }
         let mut result = ARCH_PRCTL;

@@ -88,16 +88,17 @@ impl BatchMatMul {
 
     /// The same products, of one large A if all have the same B.
     pub(crate) fn joined(self) -> Self {
-        let (m, n, k) = self.size;
-        if self.b.elements() != 1 || self.transposed.0 || self.a.elements() != self.c.elements() {
-            return self;
-        }
-        Self {
-            a: Shape::SCALAR,
-            b: Shape::SCALAR,
-            c: Shape::SCALAR,
-            size: (m * self.c.elements(), n, k),
-            ..self
+        let ((m, n, k), count) = (self.size, self.c.elements());
+        let fits = self.b.elements() == 1 && !self.transposed.0 && self.a.elements() == count;
+        match m.checked_mul(count) {
+            Some(rows) if fits => Self {
+                a: Shape::SCALAR,
+                b: Shape::SCALAR,
+                c: Shape::SCALAR,
+                size: (rows, n, k),
+                ..self
+            },
+            _ => self,
         }
     }
 
