@@ -50,6 +50,10 @@ LARGE: Final = (1024, 1024)
 _RAW = tf.raw_ops
 
 
+def _bfloat16(*shape: int) -> Array:
+    return normal(*shape).astype(tf.bfloat16.as_numpy_dtype)
+
+
 def _unary(name: str, op: Callable[..., Tensor], make: Callable[..., Array] = normal) -> OpCase:
     return OpCase(name, op, [make(8)], [make(*LARGE)])
 
@@ -160,6 +164,10 @@ OPS: Final[tuple[OpCase, ...]] = (
     OpCase("SelectV2", lambda a, b: tf.where(a > 0, a, b), [normal(8), normal(8)],
            [normal(*LARGE), normal(*LARGE)]),
     OpCase("MatMul", tf.matmul, [normal(2, 4), normal(4, 2)], [normal(512, 512)] * 2),
+    OpCase("MatMul, bfloat16", tf.matmul, [_bfloat16(2, 4), _bfloat16(4, 2)],
+           [_bfloat16(512, 768), _bfloat16(768, 3072)]),
+    OpCase("MatMul, bfloat16, transposed", lambda a, b: tf.matmul(a, b, transpose_a=True),
+           [_bfloat16(4, 2), _bfloat16(4, 2)], [_bfloat16(512, 768), _bfloat16(512, 768)]),
     OpCase("MatMul, batch 1", tf.matmul, [normal(1, 4), normal(4, 2)],
            [normal(1, 1024), normal(*LARGE)]),
     OpCase("BatchMatMulV2", tf.matmul, [normal(2, 2, 4), normal(2, 4, 2)],
