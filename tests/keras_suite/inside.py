@@ -50,10 +50,14 @@ class Recorder:
         self.write("begun", nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Writes the outcome of a phase of a test: `passed`, `failed` or `skipped`."""
-        if report.when == "call" or report.outcome != "passed":
-            why = "" if report.outcome == "passed" else _last_line(report.longreprtext)
-            self.write(report.outcome, report.nodeid, why)
+        """Writes the outcome of a phase of a test: `passed`, `failed` or `skipped`.
+
+        One that is expected to fail is `skipped`: whether it does may be chance.
+        """
+        outcome = "skipped" if hasattr(report, "wasxfail") else report.outcome
+        if report.when == "call" or outcome != "passed":
+            why = "" if outcome == "passed" else _last_line(report.longreprtext)
+            self.write(outcome, report.nodeid, why)
 
 
 def _last_line(text: str) -> str:

@@ -28,6 +28,8 @@ DEVICE = bool(tf.config.list_physical_devices("TFP"))
 def test_named_by_its_place(x): pass
 @pytest.mark.parametrize("x", [0], ids=[repr(object())])
 def test_differs_by_its_place(x): assert not DEVICE
+@pytest.mark.xfail
+def test_may_fail(): assert not DEVICE
 def test_passes(): assert (tf.ones([2]) + 1).numpy().tolist() == [2, 2]
 def test_fails_on_both(): assert False
 def test_fails_on_the_device(): assert not DEVICE, "device | differs"
@@ -40,7 +42,7 @@ def test_ends_the_process():
 
 @pytest.fixture
 def keras(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A copy of Keras as small as it gets, with eight tests and a file that can't be imported."""
+    """A copy of Keras as small as it gets, with nine tests and a file that can't be imported."""
     source = tmp_path / "keras-9.9" / "keras" / "src"
     for name in ("layers", "losses"):
         (source / name).mkdir(parents=True)
@@ -115,7 +117,7 @@ def test_differences_are_told_and_written(keras: pathlib.Path, tmp_path: pathlib
     }
     text = written.read_text()
     assert "Keras 9.9.1" in text
-    assert "| layers | 6 | 3 | 3 | 1 | 1 | 2" in text
+    assert "| layers | 6 | 3 | 3 | 2 | 1 | 2" in text
     assert "| losses | 0 | 0 | 0 | 0 | 0 | 2" in text
     assert "| `keras/src/layers/a_test.py::test_ends_the_process` | status -9 |" in text
     assert "AssertionError: device / differs |" in text
