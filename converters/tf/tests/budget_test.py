@@ -113,13 +113,10 @@ def test_a_conversion_without_memory(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("size", [2**31 - 1, 2**53])
 def test_an_input_that_is_too_large_to_make(tmp_path: Path, size: int) -> None:
-    net = helper.make_graph(
-        [helper.make_node("Identity", ["x"], ["y"])],
-        "graph",
-        [helper.make_tensor_value_info("x", 7, ["n", size, 4])],
-        [helper.make_tensor_value_info("y", 7, ["n", size, 4])],
-    )
-    path = tmp_path / "m.onnx"
-    path.write_bytes(helper.make_model(net).SerializeToString())
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.identity(tf.compat.v1.placeholder(tf.float32, [None, size, 4], "x"), "y")
+    path = tmp_path / "m.pb"
+    path.write_bytes(graph.as_graph_def().SerializeToString())
     with pytest.raises(FeaturesError, match="too much to make"):
-        tf2rust.run(tf2rust.Request(path, Options("net", "m.onnx")))
+        tf2rust.run(tf2rust.Request(path, Options("net", "m.pb")))

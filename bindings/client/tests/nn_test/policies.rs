@@ -110,10 +110,15 @@ fn begun<R: Rule>(
 
 /// How far losses, weights and later predictions may be from Keras': a few units in the last place, which
 /// ten steps make larger. Small moving variances do so for predictions.
-fn tolerances(policy: Policy) -> [f32; 3] {
-    match policy.compute() {
-        DataType::HALF => [1e-3, 1e-2, 1e-2],
-        DataType::BFLOAT16 => [6e-3, 3e-2, 1e-1],
+///
+/// On processors that compute in 16 bits, Keras' graph rounds a convolution, its bias and its activation
+/// together, eager mode one after the other: `apart`.
+fn tolerances(policy: Policy, apart: bool) -> [f32; 3] {
+    match (policy.compute(), apart) {
+        (DataType::HALF, false) => [1e-3, 1e-2, 1e-2],
+        (DataType::BFLOAT16, false) => [6e-3, 3e-2, 1e-1],
+        (DataType::HALF, true) => [4e-3, 4e-2, 4e-2],
+        (DataType::BFLOAT16, true) => [3e-2, 1e-1, 4e-1],
         _ => [2e-5, 2e-4, 2e-4],
     }
 }
@@ -125,6 +130,7 @@ fn ten_steps(
     policy: Policy,
     place: &impl Mode,
     traced: bool,
+    apart: bool,
 ) -> Result<()> {
     let case = format!("policy/{name}/{policy}");
     let eager = &goldens.eager;
@@ -149,7 +155,7 @@ fn ten_steps(
     let scale = (policy == Policy::MixedFloat16).then_some(32_768.0);
     assert_eq!(trainer.loss_scale(), scale, "{case}");
 
-    let [of_losses, most, later] = tolerances(policy);
+    let [of_losses, most, later] = tolerances(policy, apart);
     let near = |what: &str, found: &Tensor, most: f32| -> Result<()> {
         let expected = goldens.get(&format!("{case}/{what}"))?.to_tensor()?;
         let distance = distance(&floats(eager, found)?, &expected.to_vec()?);
@@ -176,9 +182,10 @@ fn ten_steps(
 fn steps_of(name: &str) -> Result<()> {
     let goldens = Goldens::open()?;
     for policy in POLICIES {
-        ten_steps(&goldens, name, policy, &Graph::new()?, false)?;
-        ten_steps(&goldens, name, policy, &goldens.eager, false)?;
-        ten_steps(&goldens, name, policy, &goldens.eager, true)?;
+        let apart = name == "cnn";
+        ten_steps(&goldens, name, policy, &Graph::new()?, false, false)?;
+        ten_steps(&goldens, name, policy, &goldens.eager, false, apart)?;
+        ten_steps(&goldens, name, policy, &goldens.eager, true, false)?;
     }
     Ok(())
 }
@@ -538,13 +545,16 @@ fn the_scale_is_saved_and_restored() -> Result<()> {
 fn optimizers_train_variables_of_every_type() -> Result<()> {
     use tfp::nn::optimizer::{Adadelta, Adagrad, Adamax, Ftrl, Lion, Nadam, RmsProp};
     fn check<R: Rule>(rule: impl Fn() -> R) -> Result<()> {
+        at(0.05, rule)
+    }
+    fn at<R: Rule>(rate: f32, rule: impl Fn() -> R) -> Result<()> {
         let (x, truth) = batch()?;
         let eager = EagerContext::new()?;
         for policy in POLICIES {
             let weights = Weights::new(&eager, 3).policy(policy);
             let model = Sequential::new(&weights, &[6], &[&Dense::new(4)])?;
             let mut plan = Plan::new(SPARSE, rule());
-            plan.optimizer = Optimizer::new(rule()).rate(0.05);
+            plan.optimizer = Optimizer::new(rule()).rate(rate);
             let mut trainer = Trainer::new(model, plan)?;
             let before = trainer.train_on(&x, &truth)?;
             for _ in 0..4 {
@@ -567,7 +577,8 @@ fn optimizers_train_variables_of_every_type() -> Result<()> {
     check(Adamax::default)?;
     check(Nadam::default)?;
     check(Adagrad::default)?;
-    check(Adadelta::default)?;
+    // Its first steps are a thousandth of its rate: at 0.05, bfloat16 rounds them away.
+    at(20.0, Adadelta::default)?;
     check(RmsProp::default)?;
     check(Ftrl::default)?;
     check(Lion::default)
