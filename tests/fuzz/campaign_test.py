@@ -59,7 +59,7 @@ class Faulty(Target):
 
 
 def test_every_kind_of_fault_is_found(tmp_path: Path) -> None:
-    worker = Worker(Faulty, Limits(seconds=4, memory=256 << 20, patience=2))
+    worker = Worker(Faulty, Limits(seconds=2, memory=256 << 20, patience=2))
     said: list[str] = []
     try:
         found = run(Plan("faulty", 12, folder=tmp_path), worker, said.append)
@@ -72,7 +72,7 @@ def test_every_kind_of_fault_is_found(tmp_path: Path) -> None:
     assert found.faults == sum(w in (1, 2, 3, 4) for w in worst)
     kinds = {
         2: "the process ended with -6",
-        3: "not done after 8 s",
+        3: "not done after 4 s",
         4: "more than 0.25 GiB of memory",
     }
     assert found.kinds == {kind: worst.count(w) for w, kind in kinds.items()}

@@ -11,6 +11,9 @@ _EDITION = "2024"
 # grouped convolutions, no gradients of dilated ones, and another softmax of infinity.
 ONEDNN = {"TF_ENABLE_ONEDNN_OPTS": "1"}
 
+def _flags(kwargs, optimized):
+    return kwargs.pop("rustc_flags", []) + ([] if optimized else ["-Copt-level=0"])
+
 def _clippy(name, clippy, testonly = False):
     if clippy and HAS_CLIPPY:
         rust_clippy(
@@ -30,15 +33,18 @@ def tfp_rust_library(name, clippy = True, **kwargs):
     rust_library(name = name, edition = _EDITION, **kwargs)
     _clippy(name, clippy, kwargs.get("testonly", False))
 
-def tfp_rust_binary(name, clippy = True, **kwargs):
+def tfp_rust_binary(name, clippy = True, optimized = None, **kwargs):
     """A `rust_binary` of the repository's edition; warnings of clippy are errors.
 
     Args:
       name: name of the target.
       clippy: whether clippy judges it; off for crates that a generator writes.
+      optimized: whether its own code is; if None, unless it is for tests alone. Its crates are.
       **kwargs: as for `rust_binary`.
     """
-    rust_binary(name = name, edition = _EDITION, **kwargs)
+    if optimized == None:
+        optimized = not kwargs.get("testonly", False)
+    rust_binary(name = name, edition = _EDITION, rustc_flags = _flags(kwargs, optimized), **kwargs)
     _clippy(name, clippy, kwargs.get("testonly", False))
 
 def tfp_rust_proc_macro(name, clippy = True, **kwargs):
@@ -63,17 +69,18 @@ def tfp_rust_shared_library(name, clippy = True, **kwargs):
     rust_shared_library(name = name, edition = _EDITION, **kwargs)
     _clippy(name, clippy, kwargs.get("testonly", False))
 
-def tfp_rust_test(name, clippy = True, **kwargs):
+def tfp_rust_test(name, clippy = True, optimized = False, **kwargs):
     """A `rust_test` of the repository's edition; warnings of clippy are errors.
 
     Args:
       name: name of the target.
       clippy: whether clippy judges it; off for crates that a generator writes.
+      optimized: whether its own code is, which takes three times as long to compile. Its crates are.
       **kwargs: as for `rust_test`.
     """
     if "crate" not in kwargs:
         kwargs["edition"] = _EDITION
-    rust_test(name = name, **kwargs)
+    rust_test(name = name, rustc_flags = _flags(kwargs, optimized), **kwargs)
     _clippy(name, clippy, testonly = True)
 
 # TensorFlow is imported in half of the time where its bytecode is there.

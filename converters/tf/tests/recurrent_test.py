@@ -65,8 +65,10 @@ def test_recurrent_dropout_changes_nothing(kind: str, bias: bool, masked: bool) 
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-@pytest.mark.parametrize("merge", ["concat", "sum", "mul", "ave"])
-@pytest.mark.parametrize("sequences", [True, False])
+@pytest.mark.parametrize(
+    ("merge", "sequences"),
+    [("concat", True), ("concat", False), ("sum", True), ("mul", False), ("ave", True)],
+)
 def test_bidirectional_with_a_mask(kind: str, merge: str, sequences: bool) -> None:
     def body(x: Any) -> Any:
         x = layers.Embedding(5, 4, mask_zero=True)(x)
