@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from converters.tf import ir
 from converters.tf.emit.opened import Opened
 from converters.tf.emit.port_text import PortText
-from converters.tf.ir.expressions import Atom, Floor, Size, counted, size_at
+from converters.tf.ir.expressions import Above, Atom, Floor, Size, counted, size_at
 from converters.tf.ir.fixed import multiples
 from converters.tf.ir.sizes import numbers
 from tools.codegen.rust import one_line, string_literal
@@ -100,6 +100,12 @@ def _plain(size: Size, opened: Opened) -> str:
 def _plain_atom(atom: Atom, opened: Opened, whole: bool) -> str:
     if isinstance(atom, Floor):
         return f"({_plain(atom.of, opened)}) / {atom.by}"
+    if isinstance(atom, Above):
+        above, below = (
+            Size({product: abs(n) for product, n in atom.of.terms if (n > 0) is positive})
+            for positive in (True, False)
+        )
+        return f"({_plain(above, opened)}).saturating_sub({_plain(below, opened)})"
     size = f"sizes.{opened.dims[atom.name]}"
     return size if whole or atom.by == 1 else f"{size} / {atom.by}"
 

@@ -15,7 +15,7 @@ from converters.tf.emit.port_text import PortText
 from converters.tf.emit.readings import reading_of
 from converters.tf.emit.statements import Code, Kind, Name
 from converters.tf.emit.weights import rust_type
-from converters.tf.ir.expressions import Atom, Floor, Size, Unknown, counted, size_at
+from converters.tf.ir.expressions import Above, Atom, Floor, Size, Unknown, counted, size_at
 from converters.tf.ir.fixed import counted_dims, multiples, open_dims
 from converters.tf.ir.longest import longest_dims
 from converters.tf.ir.sizes import numbers
@@ -280,9 +280,11 @@ class Opened:
             text += (sign if text else "") + " * ".join(amount)
         return text
 
-    def _atom(self, part: Unknown | Floor, atom: Callable[[str], str] | None) -> str:
+    def _atom(self, part: Atom, atom: Callable[[str], str] | None) -> str:
         if isinstance(part, Floor):
             return f"({self._checked(part.of, atom)}).over({part.by})"
+        if isinstance(part, Above):
+            return f"({self._checked(part.of, atom)}).or(Size::from(0))"
         if atom is not None:
             text = atom(part.name)
         else:

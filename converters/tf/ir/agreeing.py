@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import cast
 
-from converters.tf.ir.expressions import Size, Unknown, counted, multiple, names_of
+from converters.tf.ir.expressions import Size, Unknown, counted, multiple, names_of, surely
 
 # An open dimension may have to be a multiple of this number, at most.
 _MOST_MULTIPLE = 256
@@ -36,6 +36,29 @@ def differ(a: object, b: object) -> None:
         found.append((a, b))
 
 
+def divisible(size: int, by: int) -> None:
+    """Notes that a quotient had to leave nothing, if it does for multiples of an open dimension."""
+    found = _DIFFERENT.get()
+    sizes = [each for each in (size, by) if isinstance(each, Size)]
+    names = {name for each in sizes for name in names_of(each)}
+    if found is None or len(names) != 1 or any(map(counted, sizes)):
+        return
+    (name,) = names
+    step = _part(sizes)
+    for most in range(step, _MOST_MULTIPLE + 1, step):
+        change = {name: multiple(name, most)}
+        a, b = (x.with_atoms(change) if isinstance(x, Size) else x for x in (size, by))
+        if surely(lambda: a % b == 0):  # noqa: B023  # It is asked here.
+            found.append((cast(Size, multiple(name, step)), cast(Size, multiple(name, most))))
+            return
+
+
+def _part(sizes: Sequence[Size]) -> int:
+    """Returns of what number an open dimension is a multiple already."""
+    parts = [atom.by for size in sizes for atom in size.atoms() if isinstance(atom, Unknown)]
+    return math.lcm(*parts)
+
+
 def agreed(a: Size, b: Size) -> dict[str, int]:
     """Returns the open dimension whose size has to be another one so that two sizes are the same.
 
@@ -49,8 +72,7 @@ def agreed(a: Size, b: Size) -> dict[str, int]:
     if len(names) != 1:
         return {}
     (name,) = names
-    parts = [atom.by for size in (a, b) for atom in size.atoms() if isinstance(atom, Unknown)]
-    step = math.lcm(*parts)
+    step = _part((a, b))
     for by in range(step, _MOST_MULTIPLE + 1, step):
         change = {name: multiple(name, by)}
         if a.with_atoms(change) == b.with_atoms(change):

@@ -10,7 +10,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import budget, sizes
-from converters.tf.ir.expressions import Floor, Size, is_open
+from converters.tf.ir.expressions import Above, Floor, Size, is_open
 from converters.tf.ir.interpret import evaluate
 from converters.tf.ir.sizes import ShapeError as ShapeError
 from converters.tf.ir.sizes import broadcast as broadcast
@@ -137,6 +137,9 @@ class Builder:
                     count = self.binary(
                         ir.BinaryKind.FLOOR_DIV, self.length(cast(int, atom.of), dtype), by
                     )
+                elif isinstance(atom, Above):
+                    inner = self.length(cast(int, atom.of), dtype)
+                    count = self.binary(ir.BinaryKind.MAX, inner, self.scalar(0, dtype))
                 else:
                     ones = self.broadcast_to(
                         self.scalar(1, dtype), (cast(int, Size({(atom,): 1})),)

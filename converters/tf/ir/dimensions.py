@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from converters.tf.ir.agreeing import agreed
-from converters.tf.ir.expressions import Size, multiple, names_of, unknown
+from converters.tf.ir.expressions import Size, maximum, multiple, names_of, unknown
 
 # A dimension of an input: `None` is the batch, a text is a name or an expression.
 Text: TypeAlias = int | str | None
@@ -19,8 +19,8 @@ def parsed(text: str) -> int:
     """Returns the size that an expression of names is: `past + 2*steps`.
 
     Raises:
-        ValueError: It is no sum, difference, product or quotient of names and numbers; only a
-            name has a quotient that leaves nothing, `height/32`.
+        ValueError: It is no sum, difference, product, quotient or `max(a, b)` of names and
+            numbers; only a name has a quotient that leaves nothing, `height/32`.
     """
     if len(text) > _LONGEST:
         raise ValueError(f"an expression of {len(text)} characters")
@@ -36,6 +36,8 @@ def _value(node: ast.expr, text: str) -> Any:
         return unknown(node.id)
     if isinstance(node, ast.Constant) and type(node.value) is int and node.value < 1 << 31:
         return node.value
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "max" and len(node.args) == 2:
+        return maximum(*(_value(part, text) for part in node.args))
     if isinstance(node, ast.BinOp):
         left, right = _value(node.left, text), _value(node.right, text)
         if isinstance(node.op, ast.Add):

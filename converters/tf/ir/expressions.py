@@ -5,8 +5,8 @@ products, quotients and comparisons are again sizes, numbers and truth values. W
 for all calls is an `OpenSizeError`: it is refused, never guessed.
 
 An expression is a sum of products of atoms, each with a whole factor. An atom is an open dimension,
-which is at least 1, the part of one that is a multiple, or a quotient rounded down. Two sizes are
-equal if these sums are, so that a size is never equal to a number.
+which is at least 1, the part of one that is a multiple, a quotient rounded down, or what a size is
+above 0. Two sizes are equal if these sums are, so that a size is never equal to a number.
 """
 
 from __future__ import annotations
@@ -54,9 +54,22 @@ class Floor:
         return f"({text}) // {self.by}" if " " in text else f"{text} // {self.by}"
 
 
-Atom: TypeAlias = Unknown | Floor
+@dataclass(frozen=True)
+class Above:
+    """The larger one of a size and 0; calls differ in which that is."""
+
+    of: Size
+
+    def __str__(self) -> str:
+        """Returns `max(steps - 4, 0)`."""
+        return f"max({self.of!s}, 0)"
+
+
+Atom: TypeAlias = Unknown | Floor | Above
 # The factors of a product, sorted; a square has one twice.
 Product: TypeAlias = tuple[Atom, ...]
+# A sum whose factors may be parts of a whole.
+Terms: TypeAlias = dict[Product, Fraction]
 
 
 class Size:
@@ -86,7 +99,7 @@ class Size:
         text = ""
         if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
             return str(self.terms[0][0][0])
-        for product, factor in self.terms:
+        for product, factor in sorted(self.terms, key=lambda term: term[1] < 0):
             sign = "-" if factor < 0 else "+" if text else ""
             sign = f" {sign} " if text else sign
             factors = [str(abs(factor))] if abs(factor) != 1 or not product else []
@@ -233,7 +246,7 @@ class Size:
         """Yields the atoms, those inside of quotients first."""
         for product, _ in self.terms:
             for atom in product:
-                if isinstance(atom, Floor):
+                if not isinstance(atom, Unknown):
                     yield from atom.of.atoms()
                 yield atom
 
@@ -249,6 +262,8 @@ class Size:
             for atom in product:
                 if isinstance(atom, Floor):
                     part = part * (cast(Any, atom.of.with_atoms(change)) // atom.by)
+                elif isinstance(atom, Above):
+                    part = part * maximum(atom.of.with_atoms(change), 0)
                 elif atom.name in change:
                     part = part * _divided(change[atom.name], atom)
                 else:
@@ -307,6 +322,23 @@ def size_at(size: int, sizes: Mapping[str, int]) -> int:
     return size.at(sizes) if isinstance(size, Size) else size
 
 
+def maximum(a: int, b: int) -> int:
+    """Returns the larger number of every call."""
+    gap: Any = a - b
+    try:
+        return a if gap >= 0 else b
+    except OpenSizeError:
+        # One expression, whichever comes first.
+        if gap.terms[0][1] < 0:
+            gap, b = -gap, a
+        return b + cast(int, Size({(Above(gap),): 1}))
+
+
+def minimum(a: int, b: int) -> int:
+    """Returns the smaller number of every call."""
+    return a + b - maximum(a, b)
+
+
 def largest(a: int, b: int) -> int:
     """Returns the larger number; where that is open, a number that is at least as large as both."""
     try:
@@ -324,12 +356,15 @@ def smallest(a: int, b: int) -> int:
 
 
 def _atom_text(atom: Atom) -> str:
-    return str(atom) if isinstance(atom, Unknown) and atom.by == 1 else f"({atom})"
+    whole = isinstance(atom, Above) or (isinstance(atom, Unknown) and atom.by == 1)
+    return str(atom) if whole else f"({atom})"
 
 
 def _atom_at(atom: Atom, sizes: Mapping[str, int]) -> int:
     if isinstance(atom, Unknown):
         return sizes[atom.name] // atom.by
+    if isinstance(atom, Above):
+        return max(atom.of.at(sizes), 0)
     return atom.of.at(sizes) // atom.by
 
 
@@ -404,22 +439,58 @@ def _exact(a: Size, b: Size) -> Any:
 
 def _least(size: Size) -> Fraction | None:
     """Returns a bound that the size is never below, if one is found."""
-    terms = {product: Fraction(factor) for product, factor in size.terms}
-    while (found := _quotient(terms)) is not None:
-        product, place = found
-        factor = terms.pop(product)
-        atom = product[place]
-        assert isinstance(atom, Floor)
-        others = product[:place] + product[place + 1 :]
-        # (n - by + 1) / by <= n // by <= n / by, times factors that are not negative.
-        for other in others:
-            least = _least(Size({(other,): 1})) if isinstance(other, Floor) else Fraction(0)
-            if least is None or least < 0:
-                return None
-        bound: Any = atom.of - (atom.by - 1) if factor > 0 else atom.of
-        for inner, many in _terms(bound) or ():
-            key = tuple(sorted((*inner, *others), key=str))
-            terms[key] = terms.get(key, Fraction(0)) + factor * many / atom.by
+    return _least_of({product: Fraction(factor) for product, factor in size.terms})
+
+
+def _least_of(terms: Terms) -> Fraction | None:
+    found = _bounded(terms)
+    if found is None:
+        return _least_of_products(terms)
+    product, place = found
+    factor, atom = terms[product], product[place]
+    others = product[:place] + product[place + 1 :]
+    for other in others:  # Factors that are not negative.
+        least = Fraction(0) if isinstance(other, Unknown | Above) else _least(Size({(other,): 1}))
+        if least is None or least < 0:
+            return None
+    rest = {key: value for key, value in terms.items() if key != product}
+    bounds = [_added(rest, bound, factor, others) for bound in _bounds(atom, factor > 0)]
+    found_least = [least for least in map(_least_of, bounds) if least is not None]
+    return max(found_least, default=None)
+
+
+def _bounds(atom: Atom, lower: bool) -> list[Terms]:
+    """Returns what an atom with a size inside is never below, or never above."""
+    assert not isinstance(atom, Unknown)
+    inner = {product: Fraction(factor) for product, factor in atom.of.terms}
+    if isinstance(atom, Floor):  # (n - by + 1) / by <= n // by <= n / by
+        if lower:
+            inner[()] = inner.get((), Fraction(0)) - (atom.by - 1)
+        return [{product: factor / atom.by for product, factor in inner.items()}]
+    if lower:
+        return [{}, inner]
+    # max(p - n, 0) <= p - min(p, n), each of which has a least number.
+    parts = [
+        {product: abs(factor) for product, factor in inner.items() if (factor > 0) is positive}
+        for positive in (True, False)
+    ]
+    least = [_least_of(part) for part in parts]
+    if any(bound is None or bound < 0 for bound in least):
+        return []
+    both = min(bound for bound in least if bound is not None)
+    return [{**parts[0], (): parts[0].get((), Fraction(0)) - both}]
+
+
+def _added(terms: Terms, part: Terms, factor: Fraction, atoms: Product) -> Terms:
+    """Returns a sum and a product of another sum."""
+    result = dict(terms)
+    for inner, many in part.items():
+        key = tuple(sorted((*inner, *atoms), key=str))
+        result[key] = result.get(key, Fraction(0)) + factor * many
+    return result
+
+
+def _least_of_products(terms: Terms) -> Fraction | None:
     # With every open dimension as 1 more than what is not negative, the bound is the constant. What
     # a call counts is only not negative.
     shifted: dict[Product, Fraction] = {}
@@ -439,10 +510,10 @@ def _most(size: Size) -> Fraction | None:
     return None if least is None else -least
 
 
-def _quotient(terms: Mapping[Product, Fraction]) -> tuple[Product, int] | None:
-    """Returns a product with a rounded quotient, and where it is."""
+def _bounded(terms: Terms) -> tuple[Product, int] | None:
+    """Returns a product with an atom that has a size inside, and where it is."""
     for product in terms:
         for place, atom in enumerate(product):
-            if isinstance(atom, Floor):
+            if not isinstance(atom, Unknown):
                 return product, place
     return None

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from converters.tf.ir.expressions import is_open, surely
+from converters.tf.ir.agreeing import differ, divisible
+from converters.tf.ir.expressions import OpenSizeError, is_open, maximum, minimum, surely
 from converters.tf.ir.values import Array, Batch, Dim, Shape
 
 Objects: TypeAlias = npt.NDArray[Any]
@@ -145,7 +146,7 @@ def larger(a: Dim, b: Dim) -> Dim:
         NotSymbolicError: It depends on the batch size which one that is.
     """
     if not isinstance(a, Batch) and not isinstance(b, Batch):
-        return max(a, b)
+        return maximum(a, b)
     if isinstance(b, Batch):
         a, b = b, a
     if isinstance(a, Batch) and (b.scale if isinstance(b, Batch) else b) <= a.scale:
@@ -153,6 +154,17 @@ def larger(a: Dim, b: Dim) -> Dim:
     if isinstance(a, Batch) and isinstance(b, Batch):
         return b
     raise NotSymbolicError(f"max({a}, {b})")
+
+
+def smaller(a: Dim, b: Dim) -> Dim:
+    """Returns the smaller dimension, a batch being at least 1.
+
+    Raises:
+        NotSymbolicError: It depends on the batch size which one that is.
+    """
+    if not isinstance(a, Batch) and not isinstance(b, Batch):
+        return minimum(a, b)
+    return b if larger(a, b) == a else a
 
 
 def map_dims(function: Callable[..., Dim], *arrays: Any) -> Objects:
@@ -175,6 +187,11 @@ def product(dims: Sequence[Dim]) -> Dim:
     return result
 
 
+def scale_of(dim: Dim) -> int:
+    """Returns a dimension, or of what number a batch is the multiple."""
+    return dim.scale if isinstance(dim, Batch) else dim
+
+
 def complete(target: Sequence[Dim], total: Dim) -> Shape:
     """Returns a shape of `total` elements, its one `-1` replaced.
 
@@ -188,10 +205,16 @@ def complete(target: Sequence[Dim], total: Dim) -> Shape:
     if len(open_places) > 1:
         raise ValueError("a shape has more than one -1")
     if open_places:
-        if is_open(total) and remainder(total, rest) != 0:
-            raise NotSymbolicError(f"{total!s} / {rest!s}")
-        shape[open_places[0]] = divide(total, rest)
+        try:
+            if is_open(total) and remainder(total, rest) != 0:
+                raise NotSymbolicError(f"{total!s} / {rest!s}")
+            shape[open_places[0]] = divide(total, rest)
+        except (NotSymbolicError, OpenSizeError):
+            divisible(scale_of(total), scale_of(rest))
+            raise
     elif rest != total:
+        if isinstance(total, Batch) is isinstance(rest, Batch):
+            differ(scale_of(total), scale_of(rest))
         if isinstance(total, Batch) and not isinstance(rest, Batch):
             raise NotSymbolicError(f"{rest} elements out of {total}")
         raise ValueError(f"{rest} elements out of {total}")

@@ -18,6 +18,8 @@ from converters.tf.ir.expressions import (
     OpenSizeError,
     is_open,
     largest,
+    maximum,
+    minimum,
     multiple,
     size_at,
     smallest,
@@ -52,6 +54,24 @@ def test_texts() -> None:
     assert str((T + 1) // 2) == "(t + 1) // 2"
     assert str(T // 2) == "t // 2"
     assert str(ir.Batch(T + 1)) == "batch*(t + 1)"
+
+
+def test_the_larger_and_the_smaller_of_two() -> None:
+    assert maximum(T, 1) == T
+    assert minimum(T, 0) == 0
+    assert maximum(T, 5) == maximum(5, T)
+    assert minimum(T, S) == minimum(S, T)
+    assert minimum(T, S) + maximum(T, S) == T + S
+    assert str(minimum(T, 5)) == "t - max(t - 5, 0)"
+    assert parsed(str(minimum(T, 5))) == minimum(T, 5)
+    assert 1 <= minimum(T, 5) <= 5
+    assert minimum(T, 5) <= T
+    assert maximum(T, 5) >= T
+    assert maximum(T, 5) >= 5
+    assert minimum(T, S) >= 1
+    assert minimum(T // 2, 3) >= 0
+    assert not surely(lambda: minimum(T, 5) >= 2)
+    assert multiple("t", 4) - minimum(T, 5).with_atoms({"t": multiple("t", 4)}) >= 0
 
 
 def test_comparisons_that_hold_for_every_call() -> None:
@@ -100,6 +120,7 @@ _SIZES = st.recursive(
         st.tuples(st.just("*"), inner, inner),
         st.tuples(st.just("//"), inner, st.integers(1, 5)),
         st.tuples(st.just("%"), inner, st.integers(1, 5)),
+        st.tuples(st.sampled_from(("max", "min")), inner, inner),
     ),
     max_leaves=6,
 )
@@ -117,6 +138,8 @@ def _made(tree: Any, call: dict[str, int] | None) -> Any:
         "*": lambda: a * b,
         "//": lambda: a // b,
         "%": lambda: a % b,
+        "max": lambda: maximum(a, b),
+        "min": lambda: minimum(a, b),
     }[kind]()
 
 

@@ -20,6 +20,7 @@ from converters.tf.tests.open_models import (
     IMAGES,
     SEQUENCES,
     encoder,
+    heard,
     strided,
     two_inputs,
     u_net,
@@ -81,6 +82,8 @@ def test_crates_at_several_sizes(tmp_path: Path) -> None:
     apart = "@0: View::new(&[1, 2], [1, 2]), @1: View::new(&[0.5], [1, 1])"
     text = "axis 1 of input @1 has 1 elements, expected 2 as axis 1 of input @0"
     models.append(_model(two_inputs(), "two_inputs", lengths, [(apart, text)]))
+    short = ("@0: View::new(&[0.0; 7], [1, 7])", "steps // 4 - 1, 0) must be at least 1")
+    models.append(_model(heard(), "heard", [(57,), (8,), (11,)], [short]))
     for make in IMAGES:
         shapes = FixedShapes({"": (None, None, 3)})
         models.append(_model(make(), make.__name__, list(_SIDES), [], shapes))

@@ -40,6 +40,24 @@ class Counted(layers.Layer):  # type: ignore[misc]  # Keras has no types.
         return x[..., :1] * (places[:, None] / count) + count
 
 
+class Shortened(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+    """Cuts what is longer, and counts with what is left."""
+
+    def call(self, x: Any) -> Any:
+        """Returns the first 9 steps, and then the first 5 times how many those are."""
+        count = tf.minimum(tf.shape(x)[1], 5)
+        first = x[:, :count] * tf.cast(count, tf.float32)
+        return tf.concat([x[:, :9], first, first[:, ::-1]], 1)
+
+
+class Heard(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+    """The magnitudes of short spectra of a sound."""
+
+    def call(self, x: Any) -> Any:
+        """Returns them for windows of 8 samples."""
+        return tf.abs(tf.signal.stft(x, 8, 4))
+
+
 class Doubled(layers.Layer):  # type: ignore[misc]  # Keras has no types.
     """Makes the sides of images twice as large: Keras' own layer can't be traced for open sides."""
 
@@ -211,6 +229,16 @@ def counted() -> keras.Model:
     return _features(Counted())
 
 
+def shortened() -> keras.Model:
+    """A sequence that may be longer than what is read of it."""
+    return _features(lambda x: layers.Dense(4)(Shortened()(x)))
+
+
+def heard() -> keras.Model:
+    """A sound that has to be as long as a window."""
+    return model_of([(None,)], lambda x: layers.Dense(3)(Heard()(x)))
+
+
 def _image(body: Callable[[Any], Any]) -> keras.Model:
     return model_of([(None, None, 3)], body)
 
@@ -305,5 +333,6 @@ SEQUENCES: tuple[Callable[[], keras.Model], ...] = (
     strided,
     counted,
     spread_line,
+    shortened,
 )
 IMAGES: tuple[Callable[[], keras.Model], ...] = (small_net, residual_net, squeezed, grown)

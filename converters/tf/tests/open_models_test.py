@@ -22,7 +22,7 @@ from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.trace import Loaded
 from converters.tf.plan.arena import plan_memory
 from converters.tf.tests.checks import TOLERANCE
-from converters.tf.tests.open_models import IMAGES, SEQUENCES, two_inputs, u_net
+from converters.tf.tests.open_models import IMAGES, SEQUENCES, heard, two_inputs, u_net
 from converters.tf.tf2rust import graph_of
 from tools.codegen.conversion import UnsupportedError
 
@@ -57,6 +57,13 @@ def test_sequences(make: Callable[[], keras.Model]) -> None:
     assert open_dims(graph) == ("steps",)
     assert plan_memory(graph).regions
     for steps in LENGTHS:
+        _agree(loaded, graph, _given(graph, {"steps": steps}))
+
+
+def test_windows_of_a_sound() -> None:
+    loaded = trace_model(heard())
+    graph = graph_of(loaded)
+    for steps in (8, 11, 12, 57):
         _agree(loaded, graph, _given(graph, {"steps": steps}))
 
 
@@ -125,10 +132,19 @@ def test_saved_models_leave_dimensions_open_too(tmp_path: Path) -> None:
         _agree(loaded, graph, _given(graph, {"steps": steps}))
 
 
+def test_parts_of_a_sequence_need_multiples() -> None:
+    x = keras.Input((None, 4))
+    for parts in ((-1, 3, 4), (-1, 6, 2)):
+        graph = graph_of(loaded := trace_model(keras.Model(x, keras.ops.reshape(x, parts))))
+        assert multiples(graph) == {"steps": 3}
+        for steps in (3, 12):
+            _agree(loaded, graph, _given(graph, {"steps": steps}))
+
+
 def test_what_an_op_needs_to_know_is_refused_by_name() -> None:
     x = keras.Input((None, 4))
-    model = keras.Model(x, keras.ops.reshape(x, (-1, 3, 4)))
-    with pytest.raises(UnsupportedError, match=r"batch\*4\*steps / 12 \(.*--input_shape\)"):
+    model = keras.Model(x, keras.ops.reshape(x, (-1, 300, 4)))
+    with pytest.raises(UnsupportedError, match=r"batch\*4\*steps / 1200 \(.*--input_shape\)"):
         graph_of(trace_model(model))
 
 

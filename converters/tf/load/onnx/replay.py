@@ -12,7 +12,7 @@ from tensorflow.python.eager import context as eager
 
 from converters.tf import ir
 from converters.tf.ir import Array, Batch, Dim, DType, Op, Shape, budget
-from converters.tf.ir.expressions import Floor, Size, counted
+from converters.tf.ir.expressions import Above, Floor, Size, counted
 from converters.tf.ir.operands import Operands
 from converters.tf.ir.symbolic import Symbol
 from converters.tf.load.onnx import numbered, quantized, words
@@ -249,6 +249,8 @@ class Nodes:
             for atom in atoms:
                 if isinstance(atom, Floor):
                     size = self._dimension(atom.of) // atom.by
+                elif isinstance(atom, Above):
+                    size = tf.maximum(self._dimension(atom.of), 0)
                 else:
                     size = self._size(atom.name) // atom.by
                 part = size if part is None else part * size

@@ -20,6 +20,7 @@ from converters.tf.ir.symbolic import (
     objects,
     of_shape,
     product,
+    smaller,
     subtract,
 )
 from converters.tf.load.onnx.context import Context, axis_of
@@ -153,11 +154,6 @@ def _binary(function: Callable[[Dim, Dim], Dim]) -> _Handler:
     return handler
 
 
-def _smaller(a: Dim, b: Dim) -> Dim:
-    most = larger(a, b)
-    return b if most is a or most == a else a
-
-
 def _reduce_prod(ctx: Context) -> Value | None:
     dims = ctx.dims(0)
     if dims.ndim != 1 or ctx.attr("keepdims", 1) not in (0, 1):
@@ -252,7 +248,7 @@ DIMENSIONS: Mapping[str, _Handler] = {
     "Gather": _gather,
     "Identity": _same,
     "Max": _binary(larger),
-    "Min": _binary(_smaller),
+    "Min": _binary(smaller),
     "Mul": _binary(multiply),
     "ReduceProd": _reduce_prod,
     "Reshape": _reshape,

@@ -20,6 +20,7 @@ from converters.tf.ir.symbolic import (
     map_dims,
     multiply,
     remainder,
+    smaller,
     subtract,
 )
 from converters.tf.lower.graph import Context, Handler, Result, Unsupported
@@ -118,6 +119,7 @@ _DIMS: dict[BinaryKind, Callable[..., ir.Dim]] = {
     BinaryKind.FLOOR_DIV: divide,
     BinaryKind.FLOOR_MOD: remainder,
     BinaryKind.MAX: larger,
+    BinaryKind.MIN: smaller,
 }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir.build import static, whole
-from converters.tf.ir.expressions import is_open, surely
+from converters.tf.ir.expressions import is_open, minimum, surely
 from converters.tf.ir.symbolic import Symbol, complete, map_dims, objects, of_shape, product
 from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
 from converters.tf.lower.ops.control import examples
@@ -274,10 +274,11 @@ def _one_axis(ctx: Context, i: int, dim: ir.Dim) -> tuple[int, int, ir.Dim]:
 def _open_axis(dim: int, begin: int | None, end: int | None, step: int) -> tuple[int, int, ir.Dim]:
     """Returns first place, step and count of a slice whose size is open.
 
-    A call in which TensorFlow would shorten the slice is an error of the call.
+    It ends with the axis. Elsewhere, a call in which TensorFlow would shorten it is an error of the
+    call.
 
     Raises:
-        Unsupported: The slice is shortened to a length that the inputs say.
+        Unsupported: It is a part that is taken backwards.
     """
     if step < 0:
         if step != -1 or begin is not None or end is not None:
@@ -288,10 +289,8 @@ def _open_axis(dim: int, begin: int | None, end: int | None, step: int) -> tuple
         last = dim
     elif surely(lambda: end < 0):
         last = dim + end
-    elif is_open(end) or not is_open(dim) or surely(lambda: end <= dim):
-        last = end
     else:
-        raise Unsupported(f"the first {end!s} elements of an axis of {dim!s}")
+        last = minimum(end, dim) if not is_open(end) else end
     return first, step, (last - first + step - 1) // step
 
 
@@ -343,8 +342,11 @@ def _roll(ctx: Context) -> Result:
     for shift, axis in zip(ctx.ints(1), ctx.ints(2), strict=True):
         axis %= x.rank
         size = static(x.shape[axis], "the rolled axis")
-        begin = -shift % size if size else 0
-        if begin:
+        if is_open(size):  # An error of a call in which it is not longer than the shift.
+            begin = size - shift if shift > 0 else -shift
+        else:
+            begin = -shift % size if size else 0
+        if is_open(begin) or begin:
             parts = [(begin, size - begin), (0, begin)]
             x = ctx.build.concat([ctx.build.part(x, axis, *part) for part in parts], axis)
     return x
