@@ -21,6 +21,7 @@ from converters.tf.tests.open_models import (
     SEQUENCES,
     encoder,
     heard,
+    ranked,
     strided,
     two_inputs,
     u_net,
@@ -82,8 +83,10 @@ def test_crates_at_several_sizes(tmp_path: Path) -> None:
     apart = "@0: View::new(&[1, 2], [1, 2]), @1: View::new(&[0.5], [1, 1])"
     text = "axis 1 of input @1 has 1 elements, expected 2 as axis 1 of input @0"
     models.append(_model(two_inputs(), "two_inputs", lengths, [(apart, text)]))
-    short = ("@0: View::new(&[0.0; 7], [1, 7])", "steps // 4 - 1, 0) must be at least 1")
+    short = ("@0: View::new(&[0.0; 7], [1, 7])", "max((steps // 4) - 1, 0) must be at least 1")
     models.append(_model(heard(), "heard", [(57,), (8,), (11,)], [short]))
+    short = ("@0: View::new(&[0.0; 12], [1, 2, 6])", "k: expected at most the elements of a row")
+    models.append(_model(ranked(), "ranked", [(57,), (3,), (11,)], [short]))
     for make in IMAGES:
         shapes = FixedShapes({"": (None, None, 3)})
         models.append(_model(make(), make.__name__, list(_SIDES), [], shapes))

@@ -50,6 +50,44 @@ class Shortened(layers.Layer):  # type: ignore[misc]  # Keras has no types.
         return tf.concat([x[:, :9], first, first[:, ::-1]], 1)
 
 
+class Squares(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+    """Square matrices of the steps, and what is computed in one of two ways."""
+
+    def call(self, x: Any) -> Any:
+        """Returns the steps as others and themselves change them."""
+        steps = tf.shape(x)[1]
+        square = tf.matmul(x, x, transpose_b=True)
+        others = square * (1.0 - tf.eye(steps))
+        others = tf.cond(steps > 4, lambda: 0.1 * others, lambda: 0.3 * others)
+        best = tf.one_hot(tf.argmax(x[..., 0], 1), steps)
+        turned = tf.reverse_sequence(x, tf.minimum(tf.argmax(x[..., 1], 1) + 1, 3), 1)
+        own = tf.linalg.diag_part(square) + tf.linalg.trace(square)[:, None]
+        return tf.matmul(others, turned) + (best + own)[..., None]
+
+
+class Windows(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+    """Attention within windows of 16 steps, the last of which is filled up."""
+
+    def call(self, x: Any) -> Any:
+        """Returns the steps."""
+        steps, width = tf.shape(x)[1], x.shape[-1]
+        more = -steps % 16
+        y = tf.pad(x, [[0, 0], [0, more], [0, 0]])
+        y = tf.reshape(y, [-1, (steps + more) // 16, 16, width])
+        y = tf.matmul(tf.nn.softmax(tf.matmul(y, y, transpose_b=True)), y)
+        return tf.reshape(y, [-1, steps + more, width])[:, :steps]
+
+
+class Ranked(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+    """Sorts steps, and takes the three largest."""
+
+    def call(self, x: Any) -> Any:
+        """Returns both, and the steps moved by two places."""
+        best = tf.math.top_k(tf.reduce_sum(x, -1), 3)[0]
+        moved = tf.roll(x, 2, 1) + tf.roll(x, -1, 1)
+        return tf.concat([tf.sort(x, axis=1), moved], -1) + tf.reduce_sum(best, -1)[:, None, None]
+
+
 class Heard(layers.Layer):  # type: ignore[misc]  # Keras has no types.
     """The magnitudes of short spectra of a sound."""
 
@@ -234,6 +272,21 @@ def shortened() -> keras.Model:
     return _features(lambda x: layers.Dense(4)(Shortened()(x)))
 
 
+def squares() -> keras.Model:
+    """Steps by steps."""
+    return _features(Squares())
+
+
+def windows() -> keras.Model:
+    """Blocks of steps, as long sequences are read."""
+    return _features(Windows())
+
+
+def ranked() -> keras.Model:
+    """A sequence of at least three steps."""
+    return _features(Ranked())
+
+
 def heard() -> keras.Model:
     """A sound that has to be as long as a window."""
     return model_of([(None,)], lambda x: layers.Dense(3)(Heard()(x)))
@@ -334,5 +387,7 @@ SEQUENCES: tuple[Callable[[], keras.Model], ...] = (
     counted,
     spread_line,
     shortened,
+    squares,
+    windows,
 )
 IMAGES: tuple[Callable[[], keras.Model], ...] = (small_net, residual_net, squeezed, grown)

@@ -22,7 +22,7 @@ from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.trace import Loaded
 from converters.tf.plan.arena import plan_memory
 from converters.tf.tests.checks import TOLERANCE
-from converters.tf.tests.open_models import IMAGES, SEQUENCES, heard, two_inputs, u_net
+from converters.tf.tests.open_models import IMAGES, SEQUENCES, heard, ranked, two_inputs, u_net
 from converters.tf.tf2rust import graph_of
 from tools.codegen.conversion import UnsupportedError
 
@@ -60,10 +60,11 @@ def test_sequences(make: Callable[[], keras.Model]) -> None:
         _agree(loaded, graph, _given(graph, {"steps": steps}))
 
 
-def test_windows_of_a_sound() -> None:
-    loaded = trace_model(heard())
+@pytest.mark.parametrize(("make", "least"), [(heard, 8), (ranked, 3)])
+def test_sequences_that_may_be_too_short(make: Callable[[], keras.Model], least: int) -> None:
+    loaded = trace_model(make())
     graph = graph_of(loaded)
-    for steps in (8, 11, 12, 57):
+    for steps in (least, 11, 12, 57):
         _agree(loaded, graph, _given(graph, {"steps": steps}))
 
 

@@ -84,7 +84,8 @@ class Attention(Op):
         # As `scratch_len` in kernels/src/ops/sequence/attention.rs says for any level.
         heads = math.prod(numbers(node.input.shape)[:-2])
         room, data = sides + scores, heads * (queries + keys) * (depth + width)
-        return smallest(room * min(max(heads, 1), _TOGETHER), largest(room, data))
+        together = smallest(_TOGETHER, largest(heads, 1))
+        return smallest(room * together, largest(room, data))
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def _gather_nd(ctx: Context) -> Result:
 
 
 def _one_hot(ctx: Context) -> Result:
-    indices, depth = ctx.value(0), ctx.integer(1)
+    indices, depth = ctx.value(0), static(ctx.dims(1).item(), "the number of classes")
     on, off = ctx.array(2), ctx.array(3)
     axis = ctx.attr("axis", -1)
     axis = indices.rank if axis == -1 else axis

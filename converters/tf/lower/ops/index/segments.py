@@ -112,7 +112,7 @@ def _reverse_sequence(ctx: Context) -> Result:
     steps = static(x.shape[axis], "the length of a sequence")
     order = [0, axis, *(i for i in range(1, x.rank) if i != axis)]
     turned = build.transpose(x, order)
-    step = ir.constant(np.arange(steps, dtype=lengths.dtype.numpy))
+    step = build.numbers(steps, lengths.dtype)
     length = build.reshape(lengths, (*lengths.shape, 1))
     last = build.binary(BinaryKind.SUB, length, build.scalar(1, lengths.dtype))
     back = build.binary(BinaryKind.SUB, last, step)

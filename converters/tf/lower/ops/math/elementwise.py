@@ -11,7 +11,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, CompareKind, Fn
-from converters.tf.ir.expressions import is_open
+from converters.tf.ir.expressions import OpenSizeError, is_open
 from converters.tf.ir.symbolic import (
     Symbol,
     add,
@@ -125,6 +125,8 @@ _DIMS: dict[BinaryKind, Callable[..., ir.Dim]] = {
 
 def _unary(kind: Fn, *params: float) -> Handler:
     def handler(ctx: Context) -> Result:
+        if kind is Fn.NEG and isinstance(ctx.args[0], Symbol):
+            return _of_dims(ctx, lambda dim: subtract(0, dim))
         x = ctx.value(0)
         if ctx.node.op in _WHOLE and x.dtype not in (ir.DType.F32, ir.DType.F64):
             return x
@@ -149,6 +151,10 @@ def _binary(kind: BinaryKind) -> Handler:
 def _symbolic(ctx: Context, function: Callable[..., ir.Dim]) -> Result:
     dims = map_dims(function, ctx.dims(0), ctx.dims(1))
     return simplified(Symbol(dims, ctx.attr("T", "int32")))
+
+
+def _of_dims(ctx: Context, function: Callable[[ir.Dim], ir.Dim]) -> Result:
+    return simplified(Symbol(map_dims(function, ctx.dims(0)), ctx.attr("T", "int32")))
 
 
 def simplified(symbol: Symbol) -> Result:
@@ -201,14 +207,23 @@ def _sign_bit(ctx: Context, x: ir.Value) -> ir.Value:
 
 
 def _compare_dims(ctx: Context, kind: CompareKind) -> Result:
-    """Compares dimensions where the answer is the same for every batch size from 1 on."""
+    """Compares dimensions where the answer is the same for every batch size from 1 on.
+
+    One that depends on an open dimension is computed at the call.
+    """
     left, right = np.broadcast_arrays(ctx.dims(0), ctx.dims(1))
     single = kind is CompareKind.GT and left.ndim == 0
     if single and left.item() == ir.Batch() and right.item() == 1:
         return Several()
     answers = np.empty(left.shape, bool)
-    for index in np.ndindex(left.shape):
-        answers[index] = _compared(kind, left[index], right[index])
+    try:
+        for index in np.ndindex(left.shape):
+            answers[index] = _compared(kind, left[index], right[index])
+    except OpenSizeError:
+        sides = [dim.item() for dim in (left, right)] if not left.ndim else []
+        if not sides or any(isinstance(dim, ir.Batch) for dim in sides):
+            raise
+        return ctx.build.compare(kind, *(ctx.build.length(dim, ir.DType.I32) for dim in sides))
     return ir.constant(answers)
 
 

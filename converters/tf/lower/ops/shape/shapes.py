@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from converters.tf import ir
+from converters.tf.ir.agreeing import divisible
 from converters.tf.ir.build import static, whole
 from converters.tf.ir.expressions import is_open, minimum, surely
 from converters.tf.ir.symbolic import Symbol, complete, map_dims, objects, of_shape, product
@@ -169,7 +170,11 @@ def _split(ctx: Context) -> Result:
     x = ctx.value(1)
     axis = ctx.axis(0, x.rank)
     count = ctx.attr("num_split")
-    size = static(x.shape[axis], "the split axis") // count
+    total = static(x.shape[axis], "the split axis")
+    size = total // count
+    if size * count != total:
+        divisible(total, count)
+        raise Unsupported(f"{count} equal parts of an axis of {total!s}")
     return tuple(ctx.build.part(x, axis, i * size, size) for i in range(count))
 
 
