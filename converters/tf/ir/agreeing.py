@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import cast
+from typing import Any, cast
 
 from converters.tf.ir.expressions import Size, Unknown, counted, multiple, names_of, surely
 
@@ -36,10 +36,10 @@ def differ(a: object, b: object) -> None:
         found.append((a, b))
 
 
-def divisible(size: int, by: int) -> None:
+def divisible(size: Any, by: Any) -> None:
     """Notes that a quotient had to leave nothing, if it does for multiples of an open dimension."""
     found = _DIFFERENT.get()
-    sizes = [each for each in (size, by) if isinstance(each, Size)]
+    sizes: list[Size] = [each for each in (size, by) if isinstance(each, Size)]
     names = {name for each in sizes for name in names_of(each)}
     if found is None or len(names) != 1 or any(map(counted, sizes)):
         return

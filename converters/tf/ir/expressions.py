@@ -325,13 +325,14 @@ def size_at(size: int, sizes: Mapping[str, int]) -> int:
 def maximum(a: int, b: int) -> int:
     """Returns the larger number of every call."""
     gap: Any = a - b
-    try:
-        return a if gap >= 0 else b
-    except OpenSizeError:
-        # One expression, whichever comes first.
-        if gap.terms[0][1] < 0:
-            gap, b = -gap, a
-        return b + cast(int, Size({(Above(gap),): 1}))
+    if surely(lambda: gap >= 0):
+        return a
+    if surely(lambda: gap <= 0):
+        return b
+    # One expression, whichever comes first.
+    if gap.terms[0][1] < 0:
+        gap, b = -gap, a
+    return b + cast(int, Size({(Above(gap),): 1}))
 
 
 def minimum(a: int, b: int) -> int:
