@@ -82,9 +82,9 @@ class Ranked(layers.Layer):  # type: ignore[misc]  # Keras has no types.
     """Sorts steps, and takes the three largest."""
 
     def call(self, x: Any) -> Any:
-        """Returns both, and the steps moved by two places."""
+        """Returns both, and the steps moved by a place."""
         best = tf.math.top_k(tf.reduce_sum(x, -1), 3)[0]
-        moved = tf.roll(x, 2, 1) + tf.roll(x, -1, 1)
+        moved = tf.roll(x, 1, 1) - tf.roll(x, -1, 1)
         return tf.concat([tf.sort(x, axis=1), moved], -1) + tf.reduce_sum(best, -1)[:, None, None]
 
 
