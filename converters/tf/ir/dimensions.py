@@ -37,7 +37,8 @@ def _value(node: ast.expr, text: str) -> Any:
     if isinstance(node, ast.Constant) and type(node.value) is int and node.value < 1 << 31:
         return node.value
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "max" and len(node.args) == 2:
-        return maximum(*(_value(part, text) for part in node.args))
+        left, right = (_value(part, text) for part in node.args)
+        return maximum(left, right)
     if isinstance(node, ast.BinOp):
         left, right = _value(node.left, text), _value(node.right, text)
         if isinstance(node.op, ast.Add):

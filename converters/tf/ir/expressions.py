@@ -70,6 +70,8 @@ Atom: TypeAlias = Unknown | Floor | Above
 Product: TypeAlias = tuple[Atom, ...]
 # A sum whose factors may be parts of a whole.
 Terms: TypeAlias = dict[Product, Fraction]
+# Sizes above 0 within one; comparisons try two bounds of each.
+_MOST_CHOICES = 8
 
 
 class Size:
@@ -323,7 +325,11 @@ def size_at(size: int, sizes: Mapping[str, int]) -> int:
 
 
 def maximum(a: int, b: int) -> int:
-    """Returns the larger number of every call."""
+    """Returns the larger number of every call.
+
+    Raises:
+        OpenSizeError: It depends on too many numbers which one that is.
+    """
     gap: Any = a - b
     if surely(lambda: gap >= 0):
         return a
@@ -332,11 +338,17 @@ def maximum(a: int, b: int) -> int:
     # One expression, whichever comes first.
     if gap.terms[0][1] < 0:
         gap, b = -gap, a
+    if sum(isinstance(atom, Above) for atom in gap.atoms()) >= _MOST_CHOICES:
+        raise OpenSizeError(f"the larger of {a!s} and {b!s} is not known")
     return b + cast(int, Size({(Above(gap),): 1}))
 
 
 def minimum(a: int, b: int) -> int:
-    """Returns the smaller number of every call."""
+    """Returns the smaller number of every call.
+
+    Raises:
+        OpenSizeError: As `maximum`.
+    """
     return a + b - maximum(a, b)
 
 

@@ -77,6 +77,13 @@ def test_the_larger_and_the_smaller_of_two() -> None:
     assert shorter.with_atoms({"t": fourths}) <= fourths
 
 
+def test_many_choices_are_refused() -> None:
+    most: Any = 0
+    with pytest.raises(OpenSizeError, match="the larger of"):
+        for number in range(40):
+            most = maximum(most - 3, unknown(f"n{number}"))
+
+
 def test_comparisons_that_hold_for_every_call() -> None:
     assert T >= 1
     assert T > 0

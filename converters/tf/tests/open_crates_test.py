@@ -20,6 +20,7 @@ from converters.tf.tests.open_models import (
     IMAGES,
     SEQUENCES,
     encoder,
+    filled_up,
     heard,
     ranked,
     strided,
@@ -87,6 +88,9 @@ def test_crates_at_several_sizes(tmp_path: Path) -> None:
     models.append(_model(heard(), "heard", [(57,), (8,), (11,)], [short]))
     short = ("@0: View::new(&[0.0; 12], [1, 2, 6])", "k: expected at most the elements of a row")
     models.append(_model(ranked(), "ranked", [(57,), (3,), (11,)], [short]))
+    apart = "@0: View::new(&[0.0; 42], [1, 7, 6]), @1: View::new(&[0.0; 42], [1, 7, 6])"
+    text = "axis 1 of input @1 has 7 elements, expected 5"
+    models.append(_model(filled_up(), "filled_up", lengths, [(apart, text)]))
     for make in IMAGES:
         shapes = FixedShapes({"": (None, None, 3)})
         models.append(_model(make(), make.__name__, list(_SIDES), [], shapes))

@@ -287,6 +287,11 @@ def ranked() -> keras.Model:
     return _features(Ranked())
 
 
+def filled_up() -> keras.Model:
+    """An input that has to be as long as the first 5 steps of another."""
+    return model_of([(None, 6), (None, 6)], lambda x, y: layers.Dense(2)(x[:, :5] + y))
+
+
 def heard() -> keras.Model:
     """A sound that has to be as long as a window."""
     return model_of([(None,)], lambda x: layers.Dense(3)(Heard()(x)))
