@@ -151,4 +151,19 @@ def sounds() -> Case:
     return Case(model, ("n",), ((21,), (40,), (64,)))
 
 
-IMAGES = (pyramid, resized, windows, padded, anchors, frames, sounds)
+def filled_up() -> Case:
+    """Sides that are filled up to multiples of 8, and to a square."""
+    net = Network(17)
+    sides = [dimension(net, "x", axis) for axis in (2, 3)]
+    eight = net.constant(np.array(8, np.int64))
+    more = [net("Mod", net("Neg", side), eight) for side in sides]
+    blocks = net("Pad", "x", net("Concat", net.ints(*[0] * 6), listed(net, *more), axis=0))
+    longest = net("Max", *sides)
+    rest = [net("Sub", longest, side) for side in sides]
+    square = net("Pad", "x", net("Concat", net.ints(*[0] * 6), listed(net, *rest), axis=0))
+    y = net("AveragePool", blocks, kernel_shape=[8, 8], strides=[8, 8])
+    model = net.model({"x": ["batch", 3, "h", "w"]}, [y, square])
+    return Case(model, ("h", "w"), ((8, 8), (9, 13), (32, 17)))
+
+
+IMAGES = (pyramid, resized, windows, padded, anchors, frames, sounds, filled_up)

@@ -341,6 +341,30 @@ def chosen_of_fixed() -> Case:
     return Case(net.model({"x": [5, 6]}, [places, rows, total]), (), ((), ()))
 
 
+def ranked() -> Case:
+    """As many of the largest as there are, up to three, and matrices over the steps."""
+    net = Network(17)
+    steps = dimension(net, "x", 1)
+    count = net("Min", steps, net.constant(np.array(3, np.int64)))
+    best, _ = net.many("TopK", 2, "x", listed(net, count), axis=1)
+    ordered, _ = net.many("TopK", 2, "x", listed(net, steps), axis=1, largest=0)
+    first = net("Slice", "x", net.ints(0), net.ints(16), net.ints(1))
+    place = net("ArgMax", "x", axis=1, keepdims=0)
+    one_of = net("OneHot", place, steps, net.constant(np.array([0, 1], np.float32)))
+    below = net("EyeLike", net("ConstantOfShape", listed(net, steps, steps)), dtype=1, k=-1)
+    moved = net("MatMul", below, "x")
+    model = net.model({"x": ["N", "steps", 4]}, [best, ordered, first, one_of, moved])
+    return Case(model, ("steps",), STEPS)
+
+
+def halves() -> Case:
+    """Equal parts of a sequence."""
+    net = Network(17)
+    left, right = net.many("Split", 2, "x", axis=1)
+    model = net.model({"x": ["N", "steps", 4]}, [net("Add", left, net("Neg", right))])
+    return Case(model, ("steps",), ((2,), (6,), (40,)))
+
+
 MODELS: tuple[Callable[[], Case], ...] = (
     bert,
     decoder,
@@ -355,4 +379,6 @@ MODELS: tuple[Callable[[], Case], ...] = (
     from_the_end,
     detector,
     chosen_of_fixed,
+    ranked,
+    halves,
 )

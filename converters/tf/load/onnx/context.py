@@ -195,6 +195,12 @@ class Context:
         """Returns an operand that must be known as integers."""
         return [int(i) for i in np.ravel(self.array(index))]
 
+    def number(self, index: int) -> Any:
+        """Returns an operand of one integer: the number, or an open size as a tensor."""
+        if isinstance(self.value(index), Symbol):
+            return tf.reshape(tf.cast(self.form(index), tf.int32), [])
+        return self.ints(index)[0]
+
     def dims(self, index: int) -> Objects:
         """Returns an operand whose elements are dimensions."""
         value = self.value(index)

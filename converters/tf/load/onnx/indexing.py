@@ -83,7 +83,7 @@ def _gather_nd(ctx: Context) -> Result:
 
 def _one_hot(ctx: Context) -> Result:
     rank = ctx.rank(0)
-    depth = ctx.ints(1)[0]
+    depth = ctx.number(1)
     axis = int(ctx.attr("axis", -1))
     indices = ctx.form(0)
     if not indices.dtype.is_integer:

@@ -20,6 +20,7 @@ from converters.tf.ir.symbolic import (
     objects,
     of_shape,
     product,
+    remainder,
     smaller,
     subtract,
 )
@@ -154,6 +155,14 @@ def _binary(function: Callable[[Dim, Dim], Dim]) -> _Handler:
     return handler
 
 
+def _mod(ctx: Context) -> Value | None:
+    return None if ctx.attr("fmod", 0) else _binary(remainder)(ctx)
+
+
+def _neg(ctx: Context) -> Value:
+    return _like(ctx, map_dims(lambda dim: subtract(0, dim), ctx.dims(0)))
+
+
 def _reduce_prod(ctx: Context) -> Value | None:
     dims = ctx.dims(0)
     if dims.ndim != 1 or ctx.attr("keepdims", 1) not in (0, 1):
@@ -249,7 +258,9 @@ DIMENSIONS: Mapping[str, _Handler] = {
     "Identity": _same,
     "Max": _binary(larger),
     "Min": _binary(smaller),
+    "Mod": _mod,
     "Mul": _binary(multiply),
+    "Neg": _neg,
     "ReduceProd": _reduce_prod,
     "Reshape": _reshape,
     "Shape": _shape,

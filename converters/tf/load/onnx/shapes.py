@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Batch, Dim, Shape
-from converters.tf.ir.agreeing import differ
+from converters.tf.ir.agreeing import differ, divisible
 from converters.tf.ir.expressions import is_open
-from converters.tf.ir.symbolic import Symbol, complete, product
+from converters.tf.ir.symbolic import Symbol, complete, objects, product
 from converters.tf.load.onnx.context import (
     Context,
     Handler,
@@ -153,12 +153,20 @@ def _split(ctx: Context) -> Result:
     shape, count = ctx.shape(0), len(ctx.node.outputs)
     axis = ctx.axis(len(shape))
     sizes = ctx.attr("split") or (ctx.ints(1) if ctx.has(1) else None)
-    if sizes is None:
+    order = ctx.order(0)
+    parts: Any = count
+    if sizes is None and is_open(shape[axis]):
+        total = whole(shape[axis], "the size of what is split")
+        if total // count * count != total:
+            divisible(total, count)
+            raise Refused(f"{count} equal parts of an axis of {total!s}")
+    elif sizes is None:
         total = fixed(shape[axis], "the size of what is split")
         one = -(-total // count)
-        sizes = [min(one, total - i * one) for i in range(count)]
-    order = ctx.order(0)
-    parts = tf.split(ctx.form(0, order), [int(s) for s in sizes], order.index(axis))
+        parts = [min(one, total - i * one) for i in range(count)]
+    else:
+        parts = [int(size) for size in sizes]
+    parts = tf.split(ctx.form(0, order), parts, order.index(axis))
     return [ctx.result(part, order) for part in parts]
 
 
@@ -379,8 +387,12 @@ def _trilu(ctx: Context) -> Result:
 
 
 def _eye_like(ctx: Context) -> Result:
-    rows, columns = (fixed(d, "the size of a matrix") for d in ctx.shape(0))
+    rows, columns = (whole(d, "the size of a matrix") for d in ctx.shape(0))
     dtype = dtype_of(ctx.attr("dtype")) if ctx.attr("dtype") else ctx.value(0).dtype
+    if is_open(rows) or is_open(columns):
+        sizes = ctx.session.symbol(Symbol(objects(np.array([rows, columns], object))))
+        places = tf.range(sizes[1])[None] - tf.range(sizes[0])[:, None]
+        return ctx.result(tf.cast(tf.equal(places, int(ctx.attr("k", 0))), dtype))
     return Known(np.eye(rows, columns, ctx.attr("k", 0), dtype=dtype))
 
 

@@ -36,7 +36,7 @@ def _top_k(ctx: Context) -> Result:
     if not rank:
         raise Refused("a tensor without axes")
     axis = ctx.axis(rank, default=-1)
-    count = ctx.ints(1)[0] if ctx.node.version >= 10 else int(ctx.attr("k"))
+    count = ctx.number(1) if ctx.node.version >= 10 else int(ctx.attr("k"))
     largest = bool(ctx.attr("largest", 1))
     order = (*(i for i in range(rank) if i != axis), axis)
     x = ctx.form(0, order)
