@@ -156,7 +156,9 @@ def _binary(function: Callable[[Dim, Dim], Dim]) -> _Handler:
 
 
 def _mod(ctx: Context) -> Value | None:
-    return None if ctx.attr("fmod", 0) else _binary(remainder)(ctx)
+    if ctx.attr("fmod", 0):
+        return None
+    return _like(ctx, map_dims(remainder, ctx.dims(0), ctx.dims(1)))
 
 
 def _neg(ctx: Context) -> Value:
