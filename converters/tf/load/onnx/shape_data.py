@@ -156,7 +156,7 @@ def _binary(function: Callable[[Dim, Dim], Dim]) -> _Handler:
 
 
 def _mod(ctx: Context) -> Value | None:
-    if ctx.attr("fmod", 0):
+    if ctx.attr("fmod", 0):  # Its sign is that of the dividend.
         return None
     return _like(ctx, map_dims(remainder, ctx.dims(0), ctx.dims(1)))
 

@@ -153,8 +153,7 @@ def _split(ctx: Context) -> Result:
     shape, count = ctx.shape(0), len(ctx.node.outputs)
     axis = ctx.axis(len(shape))
     sizes = ctx.attr("split") or (ctx.ints(1) if ctx.has(1) else None)
-    order = ctx.order(0)
-    parts: Any = count
+    into: int | list[int] = count
     if sizes is None and is_open(shape[axis]):
         total = whole(shape[axis], "the size of what is split")
         if total // count * count != total:
@@ -163,10 +162,11 @@ def _split(ctx: Context) -> Result:
     elif sizes is None:
         total = fixed(shape[axis], "the size of what is split")
         one = -(-total // count)
-        parts = [min(one, total - i * one) for i in range(count)]
+        into = [min(one, total - i * one) for i in range(count)]
     else:
-        parts = [int(size) for size in sizes]
-    parts = tf.split(ctx.form(0, order), parts, order.index(axis))
+        into = [int(size) for size in sizes]
+    order = ctx.order(0)
+    parts = tf.split(ctx.form(0, order), into, order.index(axis))
     return [ctx.result(part, order) for part in parts]
 
 

@@ -126,7 +126,7 @@ _DIMS: dict[BinaryKind, Callable[..., ir.Dim]] = {
 def _unary(kind: Fn, *params: float) -> Handler:
     def handler(ctx: Context) -> Result:
         if kind is Fn.NEG and isinstance(ctx.args[0], Symbol):
-            return _of_dims(ctx, lambda dim: subtract(0, dim))
+            return _symbolic(ctx, lambda dim: subtract(0, dim), 1)
         x = ctx.value(0)
         if ctx.node.op in _WHOLE and x.dtype not in (ir.DType.F32, ir.DType.F64):
             return x
@@ -148,13 +148,9 @@ def _binary(kind: BinaryKind) -> Handler:
     return handler
 
 
-def _symbolic(ctx: Context, function: Callable[..., ir.Dim]) -> Result:
-    dims = map_dims(function, ctx.dims(0), ctx.dims(1))
+def _symbolic(ctx: Context, function: Callable[..., ir.Dim], operands: int = 2) -> Result:
+    dims = map_dims(function, *map(ctx.dims, range(operands)))
     return simplified(Symbol(dims, ctx.attr("T", "int32")))
-
-
-def _of_dims(ctx: Context, function: Callable[[ir.Dim], ir.Dim]) -> Result:
-    return simplified(Symbol(map_dims(function, ctx.dims(0)), ctx.attr("T", "int32")))
 
 
 def simplified(symbol: Symbol) -> Result:
