@@ -94,7 +94,11 @@ pub fn open(index: usize, options: &Options) -> Result<Gpu, Problem> {
         .get(index)
         .ok_or(Problem::NoSuchGpu { index, found })?;
     let description = library.describe(index, physical);
-    let opened = Opened::new(&library, physical, &description, options)?;
+    let patient = Options {
+        patience: Options::default().patience,
+        ..*options
+    };
+    let opened = Opened::new(&library, physical, &description, &patient)?;
     let mut gpu = Gpu {
         description,
         opened,
@@ -103,6 +107,7 @@ pub fn open(index: usize, options: &Options) -> Result<Gpu, Problem> {
     };
     gpu.costs = cost::measure(&gpu)?;
     gpu.decline_small = options.decline_small;
+    gpu.opened.set_patience(options.patience);
     Ok(gpu)
 }
 
@@ -195,7 +200,8 @@ impl Gpu {
         self.opened.allocate(bytes)
     }
 
-    /// Gives memory of [`Gpu::allocate`] back. `false` if the address is not one of these.
+    /// Gives memory of [`Gpu::allocate`] back. `false` if the address is not one of these. A device that is lost may
+    /// still write: its memory stays until the process ends.
     ///
     /// # Safety
     /// Nobody uses the memory any more.
@@ -203,6 +209,12 @@ impl Gpu {
     pub unsafe fn free(&self, address: NonNull<u8>) -> bool {
         // SAFETY: what the caller promises.
         unsafe { self.opened.free(address) }
+    }
+
+    /// Whether the device is lost. All its work fails from then on, and what its memory holds is undefined.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.opened.is_lost()
     }
 
     /// How much memory there is, and how much is in use.

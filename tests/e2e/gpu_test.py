@@ -386,3 +386,20 @@ def test_a_full_device_is_an_error_and_goes_on() -> None:
     """
     process = child.run(code, TFP_MEMORY_LIMIT="64M")
     assert child.check(process) == f"full\n{float(1 << 20)}\n"
+
+
+def test_a_kernel_that_takes_too_long_is_an_error_and_not_an_end() -> None:
+    code = """
+    with tf.device("/device:TFP:0"):
+        x = tf.ones([64])
+        large = tf.ones([1500, 1500])
+        for op in (lambda: large @ large, lambda: x + x, lambda: tf.linalg.cholesky(tf.eye(3))):
+            try:
+                print(op().numpy())
+            except tf.errors.InternalError as error:
+                print("Start the process anew" in error.message)
+    with tf.device("/device:CPU:0"):
+        print(float(tf.reduce_sum(tf.ones([3]))))
+    """
+    process = child.run(code, TFP_GPU_PATIENCE="1e-9")
+    assert child.check(process) == "True\nTrue\nTrue\n3.0\n"

@@ -121,3 +121,35 @@ fn the_device_copies_within_its_memory() {
         assert!(unsafe { gpu.free(block) });
     }
 }
+
+#[test]
+fn a_kernel_that_takes_too_long_loses_the_device() {
+    fn lost<T>(done: &Result<T, Failure>) -> bool {
+        matches!(done, Err(Failure::Gpu(Problem::Lost(_))))
+    }
+    let quick = Options {
+        decline_small: false,
+        patience: std::time::Duration::ZERO,
+        ..Options::default()
+    };
+    let gpu = open(0, &quick).unwrap();
+    let mut random = Random::new(1);
+    let mut of = |elements| Case::new(kernel("Neg"), vec![random.tensor(&[elements], 1.0)]);
+    let (large, small) = (of(1 << 24), of(64));
+    let body = body(small.def, DType::F32).unwrap();
+    assert!(!gpu.is_lost());
+    let first = large.on_gpu(&gpu, &body).map(|outputs| outputs.len());
+    assert!(lost(&first), "{first:?}");
+    assert!(gpu.is_lost());
+    // The kernel may still run: its memory stays.
+    assert!(gpu.memory().used >= 2 << 26);
+    assert!(lost(&small.on_gpu(&gpu, &body)));
+    drop(gpu);
+    let patient = Options {
+        decline_small: false,
+        ..Options::default()
+    };
+    let next = open(0, &patient).unwrap();
+    let computed = small.on_gpu(&next, &body).unwrap();
+    assert_eq!(computed, small.on_cpu().unwrap());
+}

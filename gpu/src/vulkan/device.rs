@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ash::vk;
 
@@ -120,11 +121,25 @@ impl Opened {
         self.blocks.allocate(&self.device, bytes)
     }
 
+    pub fn is_lost(&self) -> bool {
+        self.queue.is_lost()
+    }
+
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.queue.set_patience(patience);
+    }
+
+    /// A device that is lost may still write: its blocks stay until the process ends.
+    ///
     /// # Safety
-    /// Neither host nor device uses the block.
+    /// Neither host nor device uses the block, but for a device that is lost.
     pub unsafe fn free(&self, address: NonNull<u8>) -> bool {
-        // SAFETY: what the caller promises.
-        unsafe { self.blocks.free(&self.device, address.as_ptr() as usize) }
+        let address = address.as_ptr() as usize;
+        if self.is_lost() {
+            return self.blocks.find(address, 1).is_some();
+        }
+        // SAFETY: what the caller promises, and no submission is left that could use the block.
+        unsafe { self.blocks.free(&self.device, address) }
     }
 
     /// The offset in its block of these bytes, if one block holds all.
@@ -216,7 +231,8 @@ impl Drop for Opened {
     fn drop(&mut self) {
         // SAFETY: nobody else has the device any more; waiting makes it idle, or it is lost.
         unsafe {
-            if self.device.raw.device_wait_idle().is_err() {
+            // A kernel that never ends would be waited for.
+            if self.is_lost() || self.device.raw.device_wait_idle().is_err() {
                 // The device stays, and so does its instance.
                 std::mem::forget(self.library.clone());
                 return;

@@ -55,6 +55,16 @@ impl Queue {
         }
     }
 
+    /// Whether a submission ended with an error: the device may use its memory for ever.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    /// How long a kernel may take from now on.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
     /// Runs a plan to its end. Returns the nanoseconds that the device worked, if it tells.
     ///
     /// # Safety
@@ -68,7 +78,7 @@ impl Queue {
         if plan.dispatches.len() > MAX_DISPATCHES {
             return Err(Problem::Internal("a plan has too many dispatches"));
         }
-        if self.lost.load(Ordering::Relaxed) {
+        if self.is_lost() {
             return Err(Problem::Lost("a submission before failed".into()));
         }
         let idle = self
@@ -84,7 +94,7 @@ impl Queue {
         let done = unsafe { self.run_in(&mut slot, device, (pipelines, blocks), plan) };
         if slot.pending || matches!(done, Err(Problem::Lost(_))) {
             // The device may still use the slot: it is not given back.
-            self.lost.store(true, Ordering::Relaxed);
+            self.lost.store(true, Ordering::Release);
         } else {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             idle.push(slot);
@@ -153,8 +163,8 @@ impl Queue {
         // SAFETY: the fence is alive.
         match unsafe { raw.wait_for_fences(&[fence], true, patience) } {
             Err(vk::Result::TIMEOUT) => Err(Problem::Lost(format!(
-                "a kernel did not end in {} s",
-                self.patience.as_secs()
+                "a kernel did not end in {:?}",
+                self.patience
             ))),
             result => result.map_err(call("vkWaitForFences")),
         }

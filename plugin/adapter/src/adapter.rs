@@ -464,6 +464,7 @@ impl OpKernel {
         outputs: &'a mut [KernelMut<'a>],
         scratch: &'a mut Option<TensorMut<'_>>,
     ) -> Result<()> {
+        gpu::check_alive()?;
         let scratch = match scratch {
             None => &mut [][..],
             Some(tensor) => tensor.bytes_mut()?,

@@ -1,6 +1,7 @@
 //! What the environment says.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use tfp_bindings::{Error, PlatformInfo, Result, log};
 use tfp_gpu::Placement;
@@ -33,6 +34,8 @@ pub struct Config {
     pub gpu_memory: Placement,
     /// `TFP_GPU_ALL=1`: the GPU also computes what the CPU ends sooner, for tests.
     pub gpu_all: bool,
+    /// `TFP_GPU_PATIENCE`: how long a kernel of the GPU may take, in seconds; the GPU's default if not set.
+    pub gpu_patience: Option<Duration>,
     /// `TFP_FAULT`: a failure to inject, for tests of what happens then.
     pub fault: Option<Fault>,
 }
@@ -133,6 +136,9 @@ impl Config {
             gpu: set("TFP_GPU"),
             gpu_memory: set("TFP_GPU_MEMORY").map_or(Placement::Best, |text| placement(&text)),
             gpu_all: set("TFP_GPU_ALL").is_some_and(|value| value != "0"),
+            gpu_patience: set("TFP_GPU_PATIENCE")
+                .map(|text| seconds("TFP_GPU_PATIENCE", &text))
+                .transpose()?,
             fault: set("TFP_FAULT").map(|text| fault(&text)).transpose()?,
         })
     }
@@ -165,6 +171,18 @@ fn number(name: &str, text: &str, least: usize, most: usize) -> Result<usize> {
         .ok_or_else(|| {
             Error::invalid(format!(
                 "{name}={text:?}: expected a number from {least} to {most}"
+            ))
+        })
+}
+
+fn seconds(name: &str, text: &str) -> Result<Duration> {
+    let value = text.trim().parse().ok();
+    value
+        .filter(|&value: &f64| value > 0.0)
+        .and_then(|value| Duration::try_from_secs_f64(value).ok())
+        .ok_or_else(|| {
+            Error::invalid(format!(
+                "{name}={text:?}: expected a number of seconds above 0, such as 60"
             ))
         })
 }
@@ -247,6 +265,20 @@ mod tests {
         ] {
             let config = read(&[("TFP_GPU_MEMORY", text)]).unwrap();
             assert_eq!(config.gpu_memory, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_patience_with_a_gpu_is_a_time() {
+        let patience = |text| read(&[("TFP_GPU_PATIENCE", text)]).map(|config| config.gpu_patience);
+        assert_eq!(patience("").unwrap(), None);
+        assert_eq!(
+            patience(" 1.5 ").unwrap(),
+            Some(Duration::from_millis(1500))
+        );
+        for text in ["0", "-1", "soon", "inf", "NaN", "1e300"] {
+            let error = patience(text).unwrap_err();
+            assert!(error.to_string().contains("such as 60"), "{text}: {error}");
         }
     }
 

@@ -7,7 +7,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use tfp_bindings::host::{BlockSource, HostMemory};
 use tfp_bindings::{Code, Error, Result, log};
@@ -25,9 +26,12 @@ struct Wish {
     gpu: Option<String>,
     memory: Placement,
     all: bool,
+    patience: Option<Duration>,
 }
 
 static WISH: OnceLock<Wish> = OnceLock::new();
+/// Whether the GPU is lost: what its memory holds is undefined.
+static LOST: AtomicBool = AtomicBool::new(false);
 static CHOSEN: OnceLock<std::result::Result<Gpu, String>> = OnceLock::new();
 
 /// Keeps what the configuration says. Only the first call has an effect.
@@ -37,6 +41,7 @@ pub(crate) fn configure(config: &Config) {
         gpu: config.gpu.clone(),
         memory: config.gpu_memory,
         all: config.gpu_all,
+        patience: config.gpu_patience,
     });
 }
 
@@ -76,10 +81,11 @@ fn listed() -> std::result::Result<Vec<Description>, Problem> {
 fn open(wish: &Wish) -> std::result::Result<Gpu, String> {
     let all = listed().map_err(|problem| problem.to_string())?;
     let index = choose(&all, wish)?;
+    let usual = Options::default();
     let options = Options {
         decline_small: !wish.all,
         placement: wish.memory,
-        ..Options::default()
+        patience: wish.patience.unwrap_or(usual.patience),
     };
     tfp_gpu::open(index, &options).map_err(|problem| problem.to_string())
 }
@@ -248,8 +254,25 @@ impl Offload {
     }
 }
 
+/// An error after the GPU was lost: it may still write its memory, on which all kernels of the device compute.
+///
+/// # Errors
+/// `Internal`, as the call got that has lost it.
+#[inline(always)]
+pub(crate) fn check_alive() -> Result<()> {
+    if LOST.load(Ordering::Relaxed) {
+        return Err(failed(&Problem::Lost(
+            "a kernel before this one failed".into(),
+        )));
+    }
+    Ok(())
+}
+
 #[cold]
 pub(crate) fn failed(problem: &Problem) -> Error {
+    if matches!(problem, Problem::Lost(_)) {
+        LOST.store(true, Ordering::Relaxed);
+    }
     let code = match problem {
         Problem::Memory { .. } => Code::ResourceExhausted,
         _ => Code::Internal,
@@ -267,6 +290,7 @@ pub(crate) fn report(cpu: &str) -> String {
             gpu: config.gpu,
             memory: config.gpu_memory,
             all: config.gpu_all,
+            patience: config.gpu_patience,
         })
     });
     let (all, none) = match listed() {
@@ -378,6 +402,7 @@ mod tests {
             gpu: gpu.map(str::to_owned),
             memory: Placement::Best,
             all: false,
+            patience: None,
         }
     }
 
