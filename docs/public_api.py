@@ -1,7 +1,7 @@
 """The public items of the Rust crates that the version covers, read from rustdoc's pages.
 
 `tools/bazel run //docs:update_public_api` records what a release has; the test fails when a
-recorded item is gone, and lets new ones pass.
+recorded item is gone, or a new one is not recorded.
 """
 
 from __future__ import annotations

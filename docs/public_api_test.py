@@ -1,4 +1,4 @@
-"""A change that removes a public item of a covered crate is seen: RELEASING.md."""
+"""A change of the public items of a covered crate is seen: RELEASING.md."""
 
 import os
 import pathlib
@@ -24,6 +24,13 @@ def test_no_public_item_is_gone(crate: str, now: dict[str, list[str]]) -> None:
         f"users of {crate} may need these: bring them back, or raise the version as RELEASING.md "
         f"says, tell it in CHANGELOG.md and run `{UPDATE}`: {', '.join(missing)}"
     )
+
+
+@pytest.mark.parametrize("crate", public_api.CRATES)
+def test_every_public_item_is_recorded(crate: str, now: dict[str, list[str]]) -> None:
+    recorded = pathlib.Path(public_api.FOLDER, f"{crate}.txt").read_text(encoding="utf-8")
+    fresh = public_api.gone(now[crate], recorded.splitlines())
+    assert not fresh, f"tell these in CHANGELOG.md and run `{UPDATE}`: {', '.join(fresh)}"
 
 
 def test_members_that_foreign_traits_give_are_not_recorded() -> None:

@@ -88,6 +88,19 @@ def test_packages_for_others_have_names_of_ours() -> None:
             assert re.fullmatch(r"tfp-[a-z-]+", manifest["package"]["name"]), folder
 
 
+def test_only_the_crates_of_a_release_can_be_published() -> None:
+    check = (TREE / "tools/package/release_check.py").read_text()
+    released = set(re.findall(r'Package\("//(.+):crate"', check))
+    assert {
+        folder for folder, each in manifests().items() if value(each, "publish") is not False
+    } == (released)
+
+
+def test_the_workspace_has_one_lock() -> None:
+    """Cargo reads the root's; locks of members would be stale and nobody would see it."""
+    assert [folder for folder in manifests() if (TREE / folder / "Cargo.lock").exists()] == []
+
+
 def test_no_crate_has_a_build_script() -> None:
     """A dependency by git or path is built with nothing but Rust."""
     for folder, manifest in manifests().items():

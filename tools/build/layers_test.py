@@ -6,6 +6,7 @@ one that nothing needs any more. `EXCEPTIONS` are arrows of single files that a 
 `CIRCLES` are files that name each other; both give their reasons.
 """
 
+import functools
 import os
 import pathlib
 from collections.abc import Mapping
@@ -269,6 +270,7 @@ def texts(root: str, suffix: str) -> dict[str, str]:
     return found
 
 
+@functools.cache
 def arrows() -> layers.Arrows:
     every: layers.Arrows = {}
     for root in RUST:

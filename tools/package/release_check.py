@@ -65,7 +65,11 @@ CHECKS: Final = (
     "//tools/build:cargo_manifests_test",
     "//tools/build:deny_test",
     "//tools/build:documents_test",
+    "//tools/build:layers_test",
     "//tools/build:owners_test",
+    "//tools/build:tree_test",
+    "//tools/build:tuples_test",
+    "//tools/build:words_test",
 )
 """Tests of what RELEASING.md promises beside the packages."""
 

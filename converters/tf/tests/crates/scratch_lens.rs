@@ -14,7 +14,9 @@ use tfp_kernels::conv::{
     BackwardInput, Conv, Direction, Filter, Forward, PackedFilter, Padding, Window,
 };
 use tfp_kernels::gemm::{Activation, Gemm, Matrix, Packed};
+use tfp_kernels::ops::image::suppress::{Limits, suppress};
 use tfp_kernels::ops::matrix::batch_mat_mul_v2::BatchMatMul;
+use tfp_kernels::ops::matrix::linear_system::{log_determinant, solve};
 use tfp_kernels::ops::sequence::attention::Attention;
 use tfp_kernels::ops::sequence::recurrent::{
     Factor, GruLayer, LstmLayer, Reset, SimpleRnnLayer, Walk,
@@ -105,8 +107,36 @@ fn scratch_len(kind: &str, sizes: &[usize]) -> Result<Option<usize>> {
         ("lstm" | "gru" | "gru_before" | "simple", &[is_packed, batch, steps, inputs, units]) => {
             recurrent(kind, is_packed == 1, (batch, steps), (inputs, units))?
         }
+        ("solve" | "log_determinant" | "suppress", &[size]) => least(kind, size),
         _ => return Ok(None),
     }))
+}
+
+/// The shortest memory that a kernel takes which has one bound and says it by an error alone.
+fn least(kind: &str, size: usize) -> usize {
+    let mut matrix = vec![0.0; size * size];
+    matrix.iter_mut().step_by(size + 1).for_each(|x| *x = 1.0);
+    let right = vec![1.0; size];
+    let limits = Limits {
+        overlap: 0.5,
+        score: 0.0,
+        in_order: true,
+    };
+    let takes = |len: usize| {
+        let (mut out, mut scratch) = (vec![0.0; size], vec![0.0; len]);
+        match kind {
+            "solve" => solve((&matrix, size), false, (&right, 1), &mut out, &mut scratch),
+            "log_determinant" => {
+                let results = (&mut [][..], &mut out[..1]);
+                log_determinant(&matrix, size, results, &mut scratch)
+            }
+            _ => {
+                let boxes = vec![0.5; 4 * size];
+                suppress((&boxes, &right, size), limits, &mut [0], &mut scratch)
+            }
+        }
+    };
+    (0..).find(|&len| takes(len).is_ok()).unwrap_or_default()
 }
 
 fn attention<'a>(

@@ -265,6 +265,27 @@ def chain(draw: random.Random) -> Case:
     return Case(node, words("chain", size, taps, stride, dilation, inputs, middle, outputs), 1)
 
 
+def solve(draw: random.Random) -> Case:
+    size, columns = draw.randint(1, 12), draw.choice([1, 2, 5])
+    sides = value(size, size), value(size, columns)
+    node = ir.Node(ir.Solve(), sides, (value(size, columns),))
+    return Case(node, words("solve", size), 1)
+
+
+def log_determinant(draw: random.Random) -> Case:
+    size = draw.randint(1, 12)
+    node = ir.Node(ir.LogDeterminant(), (value(size, size),), (value(), value()))
+    return Case(node, words("log_determinant", size), 1)
+
+
+def suppress(draw: random.Random) -> Case:
+    boxes, chosen = draw.randint(1, 60), draw.randint(1, 20)
+    places = ir.Value(shape=(ir.Batch(1), chosen), dtype=ir.DType.I32)
+    op = ir.Suppress(overlap=0.5, score=0.0, in_order=True)
+    node = ir.Node(op, (value(boxes, 4), value(boxes)), (places,))
+    return Case(node, words("suppress", boxes), 1)
+
+
 DRAWN: tuple[Callable[[random.Random], Case], ...] = (
     mat_mul,
     attention,
@@ -278,6 +299,9 @@ DRAWN: tuple[Callable[[random.Random], Case], ...] = (
     gru,
     simple_rnn,
     chain,
+    solve,
+    log_determinant,
+    suppress,
 )
 
 
@@ -319,6 +343,16 @@ def test_a_plan_has_what_the_kernels_ask_for(drawn: Callable[[random.Random], Ca
         elif case.batch == 1 and asked and planned > max(times * asked, asked + beside):
             wrong.append(f"{case.question}: planned {planned} for the {asked} that are needed")
     assert not wrong, f"{len(wrong)} of {DRAWS}:\n" + "\n".join(wrong[:20])
+
+
+def _cards(card: type[ir.Op]) -> set[type[ir.Op]]:
+    return {card}.union(*(_cards(each) for each in card.__subclasses__()))
+
+
+def test_every_card_with_scratch_memory_is_drawn() -> None:
+    stated = {card for card in _cards(ir.Op) if card.scratch is not ir.Op.scratch}
+    draw = random.Random(20261130)
+    assert stated == {type(drawn(draw).node.op) for drawn in DRAWN}
 
 
 def test_a_large_product_is_not_packed_for_all_matrices() -> None:
