@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +102,44 @@ def load(folder: Path, threads: int) -> tuple[Callable[[int], float], Callable[[
     return run, lambda: output
 
 
-def compile_crate(graph: ir.Graph, sample: Any, outputs: Any, folder: Path) -> float:
+def _open_abi(sizes: Mapping[str, int], shape: Sequence[int]) -> str:
+    """The functions of a crate with open sizes, for calls of these."""
+    given = ", ".join(["batch", *(f"{name}: {size}" for name, size in sizes.items())])
+    dims = ", ".join(["elements / EACH", *map(str, shape[1:])])
+    each = f"const EACH: usize = {math.prod(shape[1:])};\n"
+    changed = (
+        ("model.workspace(batch);", f"model.workspace(&Sizes {{ {given} }});"),
+        (
+            "    Box::into_raw",
+            "    let Ok(workspace) = workspace else {\n        "
+            "return core::ptr::null_mut();\n    };\n    Box::into_raw",
+        ),
+        ("Outputs::zeroed(batch)", f"Outputs::zeroed(&Sizes {{ {given} }}).unwrap()"),
+        ("Inputs { @FIELD: input }", f"Inputs {{ @FIELD: View::new(input, [{dims}]) }}"),
+        ("&bench.outputs.@OUT", "&bench.outputs.@OUT.data"),
+    )
+    text = _ABI
+    for old, new in changed:
+        assert old in text, old
+        text = text.replace(old, new)
+    return each + text
+
+
+def compile_crate(
+    graph: ir.Graph,
+    sample: Any,
+    outputs: Any,
+    folder: Path,
+    sizes: Mapping[str, int] | None = None,
+) -> float:
     """Writes the crate of a model with one input and one output, and compiles it to a library.
+
+    Args:
+        graph: The model.
+        sample: An input.
+        outputs: What the model computes of it.
+        folder: Where the crate is written.
+        sizes: Of open dimensions besides the batch, by name; None if all are fixed.
 
     Returns:
         The seconds of the compiler.
@@ -119,7 +156,8 @@ def compile_crate(graph: ir.Graph, sample: Any, outputs: Any, folder: Path) -> f
     text = root.read_text("utf-8").replace("#![deny(missing_docs)]", "")
     model = found["src/model.rs"].decode()
     abi = (
-        _ABI.replace("@TYPE", "BenchModel")
+        (_ABI if sizes is None else _open_abi(sizes, sample.shape))
+        .replace("@TYPE", "BenchModel")
         .replace("@IN", "i32" if sample.dtype == np.int32 else "f32")
         .replace("@FIELD", _field(model, "pub struct Inputs"))
         .replace("@OUT", _field(model, "pub struct Outputs"))
