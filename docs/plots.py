@@ -1,7 +1,7 @@
 """Draws the tables of the performance pages and of the front page, for the site.
 
-A table with ratios gets bars on a logarithmic scale, green where we are the faster side, and a
-table of seconds gets bars from zero. The numbers are those of the page: there are no others.
+A table with ratios gets bars on a logarithmic scale, green where we are the faster side. A table of
+seconds gets bars from zero. The numbers are those of the page: there are no others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs a tutorial as a reader would: writes its files, runs its commands, compares their output.
 
 A fenced block with `title="NAME"` is a file. In a block of language `console` a line that begins
-with `$ ` is a command, and the lines up to the next one are its output, in which `...` stands for
-any text and, alone on a line, for any lines. Other blocks are for reading.
+with `$ ` is a command. The lines up to the next one are its output. In the output, `...` stands
+for any text and, alone on a line, for any lines. Other blocks are for reading.
 """
 
 from __future__ import annotations

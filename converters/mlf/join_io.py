@@ -229,7 +229,7 @@ def io_slots(
 
     Raises:
       MismatchError: an offset is missing, leaves its pool, is not aligned, or two tensors of one
-        side overlap; all such problems at once.
+        side overlap; one error lists all such problems.
     """
     problems: list[Problem] = []
     by_name = {p.name: p for p in pools}

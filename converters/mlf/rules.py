@@ -141,7 +141,7 @@ REFUSALS = {
         "give the whole archive instead of the header",
     ),
     "mangled": Refusal(
-        "module name that is no C identifier, so the exported C cannot compile",
+        "module name that is not a C identifier, so the exported C cannot compile",
         "export again with mod_name made of letters, digits and '_'",
     ),
 }

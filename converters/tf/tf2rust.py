@@ -62,7 +62,7 @@ class Request:
 
     Attributes:
         model: A model file or folder.
-        options: How the crate is to be.
+        options: What the crate must be like.
         load: How the model is loaded.
         features: Recorded inputs and predictions; made here if not given.
         rustfmt: The program that lays out the text.

@@ -1,6 +1,6 @@
 """Pictures of drawn things: `things.json` says what a thing consists of, chance how it is drawn.
 
-The file has a list of ways to draw each thing, a way is a list of parts, and a part is painted over
+The file has a list of ways to draw each thing. A way is a list of parts, and a part is painted over
 those before it. It is a closed `ring` or an open `path` of points, or an `ellipse`: its middle and
 half its width and height. Points are right and down, -1 to 1. Parts of one `colour` have the same
 one; a part that is `maybe` is often left out.

@@ -120,7 +120,7 @@ def word(random: Random, name: str) -> Sound:
 
 
 def other_word(random: Random) -> Sound:
-    """Returns some syllables that are no word of `WORDS`: one has a vowel that these lack."""
+    """Returns some syllables that are not a word of `WORDS`: one has a vowel that these lack."""
     count = int(random.integers(1, 4))
     vowels = _OTHER_VOWELS if count == 1 else _VOWELS
     rest = sorted(set(_SOUNDS) - set(_VOWELS))

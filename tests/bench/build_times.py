@@ -1,7 +1,7 @@
 """Measures what a newcomer waits for: provisioning, first build, no-op build, cached tests.
 
-Clones the checkout's HEAD into a temporary folder with an empty cache and an empty output base,
-so nothing that this machine has built before helps.
+Clones the checkout's HEAD into a temporary folder with an empty cache and an empty output base.
+So nothing that this machine has built before helps.
 """
 
 import dataclasses

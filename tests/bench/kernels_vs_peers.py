@@ -3,7 +3,7 @@
 Every measurement alternates: some calls of ours, of each peer, and again, with the same inputs; the
 first call of a turn does not count.
 The program runs itself once per number of threads, because TensorFlow and OpenBLAS fix theirs
-when they start, and writes a page with medians and quartiles.
+when they start. It writes a page with medians and quartiles.
 """
 
 import json

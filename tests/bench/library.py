@@ -285,10 +285,10 @@ def with_peak(
 def alternate(calls: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
     """Calls all in turn until each has made so many calls, after a call to warm up.
 
-    The first call of a turn does not count, so that nobody finds its inputs in the caches because
-    the one before had the same, or has them taken away by it. With several threads there is a rest
-    before each turn: threads of the one before look for work for a while, on a processor that the
-    next one needs.
+    The first call of a turn does not count. So nobody finds its inputs in the caches because the
+    one before had the same, and nobody has them taken away by it. With several threads there is a
+    rest before each turn: threads of the one before look for work for a while, on a processor that
+    the next one needs.
     """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from absl import app, flags
 
 _PROFILE = flags.DEFINE_enum("profile", "dev", ["dev", "release"], "Cargo's profile.")
-_JOBS = flags.DEFINE_integer("jobs", 2, "Compilers that run at once.", lower_bound=1)
+_JOBS = flags.DEFINE_integer("jobs", 2, "Compilers that run at the same time.", lower_bound=1)
 
 
 def root() -> pathlib.Path:

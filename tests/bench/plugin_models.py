@@ -23,7 +23,7 @@ class ModelCase:
     Attributes:
         name: What the table says.
         make: Builds the model on the current device and returns its step.
-        is_graph: Whether the step is to become a graph; else it calls graphs itself.
+        is_graph: Whether the step becomes a graph; else it calls graphs itself.
         rounds: Pairs of runs, at most: 0 for as many as asked for.
     """
 

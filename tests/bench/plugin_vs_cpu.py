@@ -1,8 +1,8 @@
 """The device of libtfp.so against TensorFlow's own CPU device, in one process.
 
 Every case is a graph that runs on both in turn, with the same number of threads for each; a ratio
-is of two runs that follow each other. Tiny ops stand in a chain, each waiting for the one before,
-so that a time is that of a node with TensorFlow's own work around it.
+is of two runs that follow each other. Tiny ops stand in a chain, each waiting for the one before.
+So a time is that of a node with TensorFlow's own work around it.
 """
 
 from __future__ import annotations

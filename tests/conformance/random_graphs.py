@@ -350,8 +350,8 @@ def _gaps(found: list[Any], expected: list[Any], tolerance: float) -> dict[int, 
 def check(seed: int) -> str:
     """Returns how the results of a graph differ; nothing if they agree.
 
-    What TensorFlow's own optimizer changes on the CPU, too, is no difference. It takes
-    `max(x, 4 * x)` for a leaky ReLU, for one.
+    What TensorFlow's own optimizer also changes on the CPU does not count as a difference. For
+    example, it takes `max(x, 4 * x)` for a leaky ReLU.
     """
     graph = draw(seed)
     tolerance = TOLERANCES[graph.dtype]

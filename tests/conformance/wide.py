@@ -135,7 +135,7 @@ def may_refuse(op: str, attribute: str) -> bool:
 
     Pools and convolutions of the CPU pass over a number for the batch or the channels, one too
     many, and a gradient of another shape. `ResizeNearestNeighborGrad` takes two places of pixels
-    at once, which `ResizeNearestNeighbor` refuses.
+    at the same time, which `ResizeNearestNeighbor` refuses.
     """
     if op == "ResizeNearestNeighborGrad":
         return attribute in ("align_corners", "half_pixel_centers")

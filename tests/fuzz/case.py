@@ -79,7 +79,7 @@ class Target(ABC):
     contained = False
     """Whether users have a process around it, so that its end by a signal is an error of theirs."""
     greedy = False
-    """Whether results are as large as the input says, so that too much memory is no fault."""
+    """Whether results are as large as the input says, so that too much memory is not a fault."""
     most_edits = 4
     input_name = ""
     """What the file or folder is called that `write` writes."""

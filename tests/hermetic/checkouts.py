@@ -120,8 +120,8 @@ def check_out(folder: pathlib.Path, base: pathlib.Path) -> Checkout:
 def made_files(base: pathlib.Path) -> dict[str, str]:
     """Returns the digest of each file that actions made, by its path in the output tree.
 
-    Trees of links to inputs and the lists of where they are belong to the checkout's place, and
-    files of arguments are written only where an action runs.
+    Trees of links to inputs and the lists of where they are do not count: they belong to the
+    checkout's place. Neither do files of arguments, which are written only where an action runs.
     """
     found = {}
     for top in ("bin", "testlogs"):

@@ -81,9 +81,9 @@ class FalseServer(http.server.ThreadingHTTPServer):
 
     Attributes:
         kept: What it was given, by path.
-        how: `well`, `slow` (an answer after longer than Bazel waits, but for the first question,
-            which is the launcher's), `corrupt` (other bytes than those that were given) or `dies`
-            (hangs up from the third question on).
+        how: `well`; `slow`, an answer after longer than Bazel waits, but for the first question,
+            which is the launcher's; `corrupt`, other bytes than those that were given; or `dies`,
+            which hangs up from the third question on.
     """
 
     def __init__(self) -> None:

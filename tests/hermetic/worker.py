@@ -1,9 +1,9 @@
 """A worker of a remote build on loopback: buildbox in a bare Debian that has no compiler.
 
-The system is Debian unstable, made by debootstrap, with buildbox, PostgreSQL for the engine's queue
-and a small Python that starts the stubs of Python programs. Of this machine it has the loopback
-network, and the Python of the build under the path that the build knows; nothing else. Actions run
-as a user without rights. It needs root.
+The system is Debian unstable, made by debootstrap. It has buildbox, PostgreSQL for the engine's
+queue and a small Python that starts the stubs of Python programs. Of this machine it has the
+loopback network, and the Python of the build under the path that the build knows; nothing else.
+Actions run as a user without rights. It needs root.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def _today() -> str:
 
 
 def _before(whole: Suite, path: pathlib.Path) -> list[Row]:
-    """Returns the rows that are to be kept."""
+    """Returns the rows that must be kept."""
     if not _KEEP.value or not path.is_file():
         return []
     tensorflow = importlib.metadata.version("tensorflow-cpu")

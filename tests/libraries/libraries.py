@@ -1,7 +1,7 @@
 """Runs the tests that libraries ship in their wheels on the device and on TensorFlow's CPU.
 
-Exit status: 0 if all that pass on the CPU pass on the device, or differ for a reason that is known,
-1 if not, 2 for a wrong command line or a library that is missing.
+Exit status: 0 if all that pass on the CPU pass on the device, or differ for a reason that is known;
+1 if not; 2 for a wrong command line or a library that is missing.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python -m tests.memory.sanitize --kind=address
     python -m tests.memory.sanitize --kind=thread
 
-Needs a nightly Rust with the component rust-src, because the standard library is built with the
-sanitizer too, and a Python with TensorFlow and what ffigen imports. TensorFlow itself is not built
-so: what it does between its own functions is not seen.
+Needs a nightly Rust with the component rust-src, because the standard library is also built with
+the sanitizer. Also needs a Python with TensorFlow and what ffigen imports. TensorFlow itself is not
+built so: what it does between its own functions is not seen.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def test_the_answer_is_what_tensorflow_does() -> None:
     [
         ("missing", "does not exist"),
         ("empty", "has no saved_model.pb"),
-        ("text.txt", "is no model that is known here"),
+        ("text.txt", "is not a model that is known here"),
         ("torn.keras", "can't load"),
         ("torn/saved_model.pb", "can't be read"),
     ],

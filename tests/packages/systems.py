@@ -1,9 +1,9 @@
 """Starts the repository on bare systems, as a user without rights, and writes a page about it.
 
 A system is a Debian suite made by debootstrap in a folder of its own. Another distribution is
-played by the suite that comes nearest to it in Python and C library, with the distribution's
-os-release and without apt and dpkg. The checkout lies under a path with a space, the home folder is
-empty. The package clients' settings and the certificate authorities of this machine come along.
+played by the suite that comes nearest to it in Python and C library. It has the distribution's
+os-release, and neither apt nor dpkg. The checkout lies under a path with a space, the home folder
+is empty. The package clients' settings and the certificate authorities of this machine come along.
 
 It needs root and debootstrap. Exit status: 0 if every system starts, 1 if one does not.
 """

@@ -1,4 +1,4 @@
-"""Documents use the field's own words, in short sentences: CONTRIBUTING.md, "Words"."""
+"""Pages and rustdoc use the field's own words, in short sentences: CONTRIBUTING.md, "Words"."""
 
 import os
 import pathlib
@@ -7,29 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tools.build.words import long_sentences, misused, plain
+
 TREE = pathlib.Path(os.environ["CHECKOUT"]).resolve()
 
-WORDS = {
-    # Pattern: what to write.
-    r"at once(?! it)": "eager (mode); at the same time; immediately",
-    r"whole numbers?": "integer",
-    r"products? of matrices": "matmul",
-    r"turn by turn|a turn of the loop|loops? of \w+ turns|whose turns|another turn": "iteration",
-    r"examples of (?:a|the) batch|batch's examples|inside of each example|for an example": (
-        "batch element"
-    ),
-    r"what is no(?:t a)? number|what is no \w+": "NaN and infinity; anything but a ...",
-    r"(?<!there )(?:is|are|was|were) no (?!longer\b|more\b)": "is not a",
-    r"(?:has|have) not an?": "has no",
-    r"are to be|is to be": "must be",
-    r"and its like|and the like": "such as, before the example",
-    r"in one house": "say what it is",
-    r"for want of|of one's own|one's own": "your own",
-    r"turns? out of": "say it directly",
-}
-"""Words that readers of TensorFlow's documentation stumble over."""
-
-LONGEST_SENTENCE = 25
 LONGEST_BULLET = 40
 
 PUBLIC_CRATES = (
@@ -51,7 +32,6 @@ PUBLIC_CRATES = (
 SKIPPED = {
     # Prefix of a path: why its text is not judged.
     "docs/ops.md": "written by the conformance sweep",
-    "docs/keras-hub.md": "has the refusals of tf2rust as it words them",
 }
 
 
@@ -83,35 +63,22 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
             block.append(line.strip())
 
 
-def plain(block: str) -> str:
-    """Takes code, targets of links and marks away; code counts as one word."""
-    block = re.sub(r"`[^`]*`", "CODE", block)
-    block = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", block)
-    block = re.sub(r"\*\*|<[^>]+>", "", block)
-    return re.sub(r"^(?:[-*] |\d+\. |#+ )", "", block)
-
-
-def sentences(block: str) -> list[str]:
-    return re.split(r"(?<=[.!?:;])\s+", plain(block))
-
-
 @pytest.mark.parametrize("name", pages())
 def test_words_are_those_of_the_field(name: str) -> None:
-    found = []
-    for line, block in prose((TREE / name).read_text(encoding="utf-8")):
-        for pattern, instead in WORDS.items():
-            if match := re.search(rf"\b(?:{pattern})", plain(block), re.I):
-                found.append(f"{name}:{line}: “{match.group()}”: write {instead}")
+    found = [
+        f"{name}:{line}: {problem}"
+        for line, block in prose((TREE / name).read_text(encoding="utf-8"))
+        for problem in misused(block)
+    ]
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("name", pages())
 def test_sentences_are_read_once(name: str) -> None:
     long = [
-        f"{name}:{line}: {len(words)} words, at most {LONGEST_SENTENCE}: {sentence}"
+        f"{name}:{line}: {problem}"
         for line, block in prose((TREE / name).read_text(encoding="utf-8"))
-        for sentence in sentences(block)
-        if len(words := sentence.split()) > LONGEST_SENTENCE
+        for problem in long_sentences(block)
     ]
     assert not long, "\n".join(long)
 
@@ -142,13 +109,12 @@ def test_words_of_public_crates_are_those_of_the_field(folder: str) -> None:
     every = sorted((TREE / folder).rglob("*"))
     files = [file for file in every if file.suffix in (".rs", ".j2")]
     assert files
-    found = []
-    for file in files:
-        for line, block in rustdoc(file.read_text(encoding="utf-8")):
-            for pattern, instead in WORDS.items():
-                if match := re.search(rf"\b(?:{pattern})", plain(block), re.I):
-                    name = file.relative_to(TREE)
-                    found.append(f"{name}:{line}: “{match.group()}”: write {instead}")
+    found = [
+        f"{file.relative_to(TREE)}:{line}: {problem}"
+        for file in files
+        for line, block in rustdoc(file.read_text(encoding="utf-8"))
+        for problem in misused(block)
+    ]
     assert not found, "\n".join(found)
 
 

@@ -1,4 +1,4 @@
-"""Writes a folder at once: either all files are there, or the folder is as it was."""
+"""Writes a folder as a whole: either all files are there, or the folder is as it was."""
 
 from __future__ import annotations
 

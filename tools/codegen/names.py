@@ -202,7 +202,8 @@ def type_name(text: str, default: str) -> str:
 
     Args:
         text: Any text; all but ASCII letters and digits separate words.
-        default: What to use for a text without words, and before what is no name of a type alone.
+        default: What to use for a text without words, and before a text that alone is not a name
+            of a type.
     """
     name = camel_case(text) or default
     return default + name if name[:1].isdigit() or name in PATH_KEYWORDS else name
@@ -219,7 +220,7 @@ def constant_name(text: str, default: str) -> str:
 
 
 def _takes_number(name: str) -> bool:
-    """Says whether a number may follow a name at once, as types want it: `Dense2`."""
+    """Says whether a number may follow a name immediately, as types want it: `Dense2`."""
     is_type = name[:1].isupper() and (len(name) == 1 or not name.isupper())
     return is_type and not name[-1].isdigit()
 

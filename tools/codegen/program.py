@@ -31,13 +31,13 @@ def run(
 ) -> None:
     """Parses the flags, calls `main` and leaves with the exit code that it returns.
 
-    `--help` and `--version` leave with 0, a flag that can't be parsed with `USAGE`, output that
-    can't be written with `LOST`, a signal with 128 and its number. Under `bazel run`, paths are
+    `--help` and `--version` leave with 0; a flag that can't be parsed with `USAGE`; output that
+    can't be written with `LOST`; a signal with 128 and its number. Under `bazel run`, paths are
     relative to the caller's folder.
 
     Args:
         name: What the program calls itself in messages.
-        main: Takes the program's path and the arguments that are no flags.
+        main: Takes the program's path and the arguments that are not flags.
         arranged: Rewrites the command line before its flags are parsed.
     """
     folder = os.environ.get("BUILD_WORKING_DIRECTORY")
@@ -70,7 +70,7 @@ def shown(name: str, main: Callable[[Sequence[str]], int], argv: Sequence[str]) 
 
     Args:
         name: What the program calls itself in messages.
-        main: Takes the program's path and the arguments that are no flags.
+        main: Takes the program's path and the arguments that are not flags.
         argv: These.
 
     Returns:

@@ -2,7 +2,7 @@
 
 The only stage that talks to libclang's parser. Input: a folder of headers. Output: a `Parsed`,
 whose cursors the model stage reads. The headers are parsed as C++17 for x86-64 Linux, because some
-of TensorFlow's C headers need it, with the standard headers of `sysroot/` and no others.
+of TensorFlow's C headers need it. They see the standard headers of `sysroot/` and no others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class MacroFact:
         tokens: The body's tokens.
         header: The header, relative to the include folder.
         where: Where it is defined.
-        value: Its integer value, or None when the body is no integer constant expression.
+        value: Its integer value, or None when the body is not an integer constant expression.
         ctype: Canonical spelling of the type of the value; empty without a value.
         error: What the compiler said about the body as an expression; empty with a value.
     """
@@ -119,7 +119,7 @@ def check_clang() -> str:
 
 
 def is_function_like(cursor: cindex.Cursor) -> bool:
-    """Says whether a macro definition takes arguments: its name is followed by `(` at once.
+    """Says whether a macro definition takes arguments: `(` follows its name immediately.
 
     libclang's own answer is about the macro of that name at the end of the file, and so is wrong
     after an `#undef`.

@@ -228,7 +228,7 @@ class _Reader:
             raise self._refuse(
                 cursor,
                 f"{cursor.spelling!r} is defined in {self._parsed.location_of(definition)}, "
-                "which is no header of this run",
+                "which is not a header of this run",
             )
         if _unnamed(cursor):
             # Named by the field that holds it, and read with it.

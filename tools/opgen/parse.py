@@ -22,7 +22,7 @@ def parse_op_list(data: bytes, name: str, data_types: dict[str, int]) -> Any:
         A message of class `schema.op_list_class`.
 
     Raises:
-        CodegenError: The bytes are no OpList, or hold fields that the schema lacks.
+        CodegenError: The bytes are not an OpList, or hold fields that the schema lacks.
     """
     op_list = schema.op_list_class(data_types)()
     try:

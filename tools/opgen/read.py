@@ -164,7 +164,7 @@ def read_op_list(data: bytes, name: str) -> tuple[OpDef, ...]:
         name: The file's name, for errors.
 
     Raises:
-        CodegenError: The input is no OpList or contradicts itself; every problem is in it.
+        CodegenError: The input is not an OpList or contradicts itself; every problem is in it.
     """
     message = parse.parse_op_list(data, name, DATA_TYPES)
     reader = _Reader(name)

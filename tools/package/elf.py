@@ -19,7 +19,7 @@ _RUSTC: Final = re.compile(rb"rustc version (\d+\.\d+\.\d+)")
 
 
 class ElfError(Exception):
-    """A file is no library of this kind; the message says what it is."""
+    """A file is not a library of this kind; the message says what it is."""
 
 
 def _sections(data: bytes) -> dict[str, tuple[int, int, int]]:
@@ -44,7 +44,7 @@ def machine(data: bytes) -> str:
         data: Contents of the library.
 
     Raises:
-        ElfError: If it is no ELF file of x86-64 or aarch64.
+        ElfError: If it is not an ELF file of x86-64 or aarch64.
     """
     _sections(data)
     number = _HEADER.unpack_from(data)[2]
@@ -93,7 +93,7 @@ def needed_glibc(data: bytes) -> tuple[int, int]:
         Major and minor version of glibc; (0, 0) if it needs none.
 
     Raises:
-        ElfError: If it is no ELF file of 64-bit Linux.
+        ElfError: If it is not an ELF file of 64-bit Linux.
     """
     sections = _sections(data)
     needed = (0, 0)

@@ -2,8 +2,8 @@
 
 What else a release promises is tested, too: public items, licences, one version, owners, documents.
 
-With `--out`, as `//tools:release` calls it, the packages are copied there with a page that lists
-them (`pip install --find-links` reads it, hashes included) and their digests in `SHA256SUMS`.
+With `--out`, as `//tools:release` calls it, the packages are copied there. A page lists them
+(`pip install --find-links` reads it, hashes included), and `SHA256SUMS` has their digests.
 
 Exit status: 0 if all packages are built and everything passes, 1 if not.
 """

@@ -96,8 +96,9 @@ def judge_suite(
 def choose_suite(pins: Pins, apt: PackageSource, archive: Source) -> Choice:
     """Finds the suite to take Bazel and the rule sets from.
 
-    The first suite with the pinned versions wins. If there is none, it is the first with a Bazel of
-    the same major version that is not too old, then the first with one of the next major version.
+    The first suite with the pinned versions wins. If there is none, the first wins that has a Bazel
+    of the same major version that is not too old. Then the first with one of the next major version
+    does.
 
     Args:
         pins: the pins.

@@ -122,7 +122,7 @@ class Cache:
             raise
 
     def drop(self, folder: Path) -> None:
-        """Removes a finished folder; it stops to exist under its name at once."""
+        """Removes a finished folder; under its name it stops to exist immediately."""
         grave = self.root / "stage" / f"{os.getpid()}-drop-{time.monotonic_ns()}"
         grave.parent.mkdir(parents=True, exist_ok=True)
         folder.rename(grave)

@@ -1,7 +1,7 @@
 """Runs Bazel with a remote cache, and lets one warning about the cache through.
 
-Bazel warns of every file that a cache does not give as it should. A server that is slow, corrupt or
-dies in the middle of a build would fill the log with what its reader needs to know once.
+Bazel warns of every file that a cache does not give as it should. A server that is slow or corrupt,
+or dies in a build, would fill the log with what its reader needs to know once.
 """
 
 from __future__ import annotations

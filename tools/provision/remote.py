@@ -3,8 +3,8 @@
 TFP_REMOTE_CACHE and TFP_REMOTE_EXECUTOR say where they are; both are asked whether they answer.
 
 A cache that is down when a build starts is left out, with one line. One that fails later costs
-time, never the build: Bazel computes what it cannot fetch, after a dozen failures that are more
-than one request in a hundred asks no more, and its warnings go through ``relay.py``, which says one
+time, never the build: Bazel computes what it cannot fetch. After a dozen failures that are more
+than one request in a hundred, it asks no more. Its warnings go through ``relay.py``, which says one
 line of them.
 
 An engine has to answer: a build that asks for it is not the one that runs here.
@@ -72,7 +72,7 @@ def read_url(environ: Mapping[str, str]) -> SplitResult | None:
     """The cache's address; None if there is none.
 
     Raises:
-        StartError: it is no address of a cache.
+        StartError: it is not an address of a cache.
     """
     text = environ.get(URL, "").strip()
     if not text:
@@ -81,8 +81,8 @@ def read_url(environ: Mapping[str, str]) -> SplitResult | None:
     if url is None:
         raise StartError(
             f"checking {URL}",
-            f"{text} is no address of a cache, expected one such as grpc://cache.example:9092 or "
-            f"http://cache.example:8080 (schemes: {', '.join(SCHEMES)})",
+            f"{text} is not an address of a cache, expected one such as grpc://cache.example:9092 "
+            f"or http://cache.example:8080 (schemes: {', '.join(SCHEMES)})",
             "correct it or unset it",
         )
     return url
@@ -92,7 +92,7 @@ def read_executor(environ: Mapping[str, str]) -> SplitResult:
     """The engine's address.
 
     Raises:
-        StartError: there is none, or it is no address of an engine.
+        StartError: there is none, or it is not an address of an engine.
     """
     text = environ.get(EXECUTOR, "").strip()
     url = _split(text, EXECUTOR_SCHEMES)

@@ -82,7 +82,7 @@ def test_a_wrong_address_is_one_clear_line(text: str) -> None:
     with pytest.raises(StartError) as caught:
         remote.read_url({remote.URL: text})
     line = caught.value.line()
-    assert line.startswith(f"checking TFP_REMOTE_CACHE failed: {text} is no address of a cache")
+    assert line.startswith(f"checking TFP_REMOTE_CACHE failed: {text} is not an address of a cache")
     assert "grpc://cache.example:9092" in line
 
 

@@ -58,7 +58,7 @@ def describe_rustc(runner: Runner, rustc: str) -> tuple[str, Path] | None:
 def shortcoming(pins: Pins, version: str, root: Path) -> str | None:
     """Why a toolchain will not do, in a few words; None if it will."""
     if "-" in version:
-        return f"{version} is no stable release"
+        return f"{version} is not a stable release"
     if numbers(version) < numbers(pins.rust_oldest):
         return f"{version} is older than {pins.rust_oldest}"
     for need in ("bin/rustc", "bin/cargo", "bin/rustdoc"):

@@ -61,7 +61,7 @@ def signed_text(document: bytes, keys: Sequence[Key]) -> str:
     """The text of a cleartext document that one of ``keys`` has signed.
 
     Raises:
-        SignatureError: it is no such document, or no signature of it is right.
+        SignatureError: it is not such a document, or no signature of it is right.
     """
     match = _DOCUMENT.fullmatch(document)
     if match is None:

@@ -203,7 +203,7 @@ def _words(error: Exception) -> str:
 def probe(
     urls: Mapping[str, str], environ: Mapping[str, str], wait_s: float = 3.0
 ) -> dict[str, bool]:
-    """Asks all sites at once for a byte; what has not answered in time counts as not reached.
+    """Asks all sites for a byte in parallel; what has not answered in time counts as not reached.
 
     ``TFP_UPSTREAM=1`` or ``0`` in the environment answers for all of them without asking.
     """

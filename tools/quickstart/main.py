@@ -1,7 +1,7 @@
 """Runs a graph on libtfp.so and on the CPU, compares them node by node, and trains a model on both.
 
-Exit status: 0 if every node ran on the device, every value agrees and the training went alike, 1 if
-not, 2 if the device could not be set up.
+Exit status: 0 if every node ran on the device, every value agrees and the training went alike; 1 if
+not; 2 if the device could not be set up.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def _collect(origin: str, members: Iterator[tuple[str, bytes]]) -> Archive:
 def _without_top(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
     """Returns the members without the one folder that all of them are in, as some tools pack them.
 
-    What file managers add to archives is no member.
+    What file managers add to archives does not count as a member.
     """
     own = {k: v for k, v in files.items() if not _ADDED.search(k)}
     while own and not any(k == METADATA or k.startswith(SOURCES) for k in own):

@@ -57,7 +57,7 @@ def callers(sources: Mapping[str, str], roots: Sequence[str]) -> tuple[Caller, .
 
     Args:
       sources: member name -> text.
-      roots: functions that are no operators and may call them: the entry point and the main one.
+      roots: functions that may call operators and are none: the entry point and the main one.
 
     An operator is a function of the model that one of `roots` calls. It returns `int32_t` or
     nothing, and its parameters have names. What has another form is not seen.

@@ -41,7 +41,7 @@ class SourceFacts:
       run_packed: the entry point takes TVM's packed arguments.
       run_file: member that defines the entry point.
       static_workspaces: (name, bytes) of objects that keep state between calls, as a static pool
-        does; 0 bytes when it is no array of bytes.
+        does; 0 bytes when it is not an array of bytes.
       alignment: greatest `aligned(n)`; 0 if there is none.
       hooks: device name as in the hook ("EthosU") -> hooks called, in the order of their lives.
       io_offsets: ("inputs"|"outputs", field) -> (pool, byte offset).

@@ -1,8 +1,7 @@
 """tf2rust: a trained Keras, TensorFlow, TFLite or ONNX model becomes a pure Rust crate.
 
-Reads .keras, .h5, SavedModel folders, frozen graphs (.pb), .tflite and .onnx files, and writes a
-folder with rust_generated_code (the crate) and saved_model_from_tensorflow (what the source model
-is).
+Reads .keras, .h5, SavedModel folders, frozen graphs (.pb), .tflite and .onnx files. Writes a folder
+with rust_generated_code (the crate) and saved_model_from_tensorflow (what the source model is).
 
   tf2rust --path_to_tf_model=mnist.keras --path_to_save=out --model_name=Mnist
   tf2rust --path_to_tf_model=mnist.keras --explain

@@ -58,8 +58,8 @@ def with_sizes(
         most: The most that a dimension may be, by its name.
 
     Raises:
-        FeaturesError: The file can't be read, its arrays contradict each other or the model or are
-            larger than they may be, or the model takes no typical size.
+        FeaturesError: The file can't be read, or the model takes no typical size; arrays of the
+            file contradict each other or the model, or are larger than they may be.
     """
     if path is not None:
         arrays = _arrays(path)
@@ -209,8 +209,8 @@ def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:
     """Returns recorded features after comparing them with the model.
 
     Raises:
-        FeaturesError: The file can't be read, an array of an input is missing, an array is of
-            neither input nor output or has another shape or type, or the predictions are not the
+        FeaturesError: The file can't be read, or an array of an input is missing; an array is of
+            neither input nor output, or has another shape or type; the predictions are not the
             model's.
     """
     arrays = _arrays(path)
@@ -325,7 +325,7 @@ def _disagreement(path: Path, key: str, recorded: ir.Array, own: ir.Array) -> li
     if not np.allclose(recorded, own, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True):
         apart = np.abs(recorded.astype(np.float64) - own)
         known = apart[np.isfinite(apart)]
-        by = f"up to {known.max():.3g}" if known.any() else "what is no number"
+        by = f"up to {known.max():.3g}" if known.any() else "NaN or infinity"
         what = f"array {key!r} differs from what the model predicts by {by}"
         return [Problem(str(path), what, "record it with this model")]
     return []

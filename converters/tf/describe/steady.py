@@ -113,9 +113,9 @@ def _reads(graph: ir.Graph, count: int) -> bool:
 def needed(graph: ir.Graph, features: Features, tolerance: float) -> float:
     """Returns the tolerance that outputs need whose last digits a logarithm makes large.
 
-    That of a number near 0, such as of a quiet band of a spectrogram, changes by what is rounded
-    before it, in units of that number. So the model's own outputs are away from the exact ones, and
-    a crate's are elsewhere.
+    The logarithm of a number near 0, such as of a quiet band of a spectrogram, is unsteady. It
+    changes by what is rounded before it, in units of that number. So the model's own outputs are
+    away from the exact ones, and a crate's are elsewhere.
 
     Args:
         graph: The graph.

@@ -174,7 +174,7 @@ def crate_files(
     Args:
         text: The graph as statements and fields.
         graph: A graph without problems (see `support.problems`).
-        options: How the crate is to be.
+        options: What the crate must be like.
         features: Recorded inputs and outputs.
         rustfmt: The program that lays out the text; without one the text is not laid out.
 

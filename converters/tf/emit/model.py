@@ -102,7 +102,7 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
 
     Args:
         graph: A graph without problems (see `support.problems`).
-        options: How the crate is to be.
+        options: What the crate must be like.
     """
     std = options.profile is Profile.STD
     plan = plan_memory(graph, options.inplace, options.memdrop, packed=std)

@@ -175,7 +175,7 @@ class _Token(NamedTuple):
     """A path in code.
 
     Attributes:
-        before: `.` if it is a method that is called, `::` if it follows what is not told, `$` if
+        before: `.` if it is a method that is called; `::` if it follows what is not told; `$` if
             it begins with what a macro is given; else empty.
         path: It.
         opened: Whether it goes on with what a macro is given.

@@ -1,4 +1,4 @@
-"""How a crate is to be."""
+"""What a crate must be like."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RuntimeMode(StrEnum):
 
 @dataclass(frozen=True)
 class Options:
-    """How a crate is to be.
+    """What a crate must be like.
 
     Attributes:
         name: Name of the model, in any spelling: `MnistCnn` gives the crate `mnist_cnn`.

@@ -1,8 +1,8 @@
 """Emitted Rust as data: text in which names stay names, with the imports that it needs.
 
-A statement or an expression is a `Code`. Its layers, tensors and inputs are found by their kind,
-two statements are alike if they differ in nothing but such names, and the imports of a file are
-the union of what its codes use.
+A statement or an expression is a `Code`. Its layers, tensors and inputs are found by their kind.
+Two statements are alike if they differ in nothing but such names. The imports of a file are the
+union of what its codes use.
 """
 
 from __future__ import annotations

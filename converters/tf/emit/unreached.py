@@ -1,7 +1,7 @@
 """Leaves out of the kernels what a model never reaches.
 
-Some kernels choose a way by the sizes that they are called with, so that the code of all ways names
-each of them, and a linker keeps each. The sizes of a model are known here: the copy of the kernels
+Some kernels choose a way by the sizes that they are called with. So their code names all ways, and
+a linker keeps each. The sizes of a model are known here: the copy of the kernels
 that its crate gets has no way that none of its layers takes (`ways`). What would take it takes the
 general way then, which computes the same more slowly.
 

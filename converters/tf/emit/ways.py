@@ -49,7 +49,7 @@ def with_ways(text: str, closed: Set[str], named: Set[str] | None = None) -> str
 
 
 def with_std(text: str) -> str:
-    """Returns a source without what `#[cfg(true)]` and the like leave out, and without these."""
+    """Returns a source without conditions such as `#[cfg(true)]` and what they leave out."""
     if not _KNOWN.search(text) and not _NEVER.search(text):
         return text
 

@@ -311,7 +311,7 @@ class Builder:
             ShapeError: It takes from the axis of the batch.
         """
         if isinstance(params.shape[axis], ir.Batch):
-            raise ShapeError("examples of the batch are taken by index")
+            raise ShapeError("batch elements are taken by index")
         return self.emit(ir.Gather(axis, batch_dims), [params, indices])
 
 

@@ -19,7 +19,7 @@ def parsed(text: str) -> int:
     """Returns the size that an expression of names is: `past + 2*steps`.
 
     Raises:
-        ValueError: It is no sum, difference, product, quotient or `max(a, b)` of names and
+        ValueError: It is not a sum, difference, product, quotient or `max(a, b)` of names and
             numbers; only a name has a quotient that leaves nothing, `height/32`.
     """
     if len(text) > _LONGEST:

@@ -5,8 +5,9 @@ products, quotients and comparisons are again sizes, numbers and truth values. W
 for all calls is an `OpenSizeError`: it is refused, never guessed.
 
 An expression is a sum of products of atoms, each with a whole factor. An atom is an open dimension,
-which is at least 1, the part of one that is a multiple, a quotient rounded down, or what a size is
-above 0. Two sizes are equal if these sums are, so that a size is never equal to a number.
+which is at least 1, or the part of one that is a multiple. It may also be a quotient rounded down,
+or what a size is above 0. Two sizes are equal if these sums are, so that a size is never equal to
+a number.
 """
 
 from __future__ import annotations

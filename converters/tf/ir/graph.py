@@ -16,8 +16,8 @@ from converters.tf.ir.values import Array, DType, Shape, Value
 class Op:
     """What a node computes.
 
-    The fields of a class are the attributes of its op, its docstring names operands and results,
-    and its methods are all that passes, memory plan and emitters ask for. The methods here are
+    The fields of a class are the attributes of its op, and its docstring names operands and
+    results. Passes, memory plan and emitters ask for nothing but its methods. The methods here are
     those of an op without anything special. The ops of a family are in one file of `ops`.
 
     Attributes:

@@ -18,8 +18,8 @@ def over_spans(
 ) -> T:
     """Returns what the elements of each window along an axis give together.
 
-    Windows of 2, 4, 8 and more elements come from two of half the size, and the window from those
-    that its size has as a sum.
+    Windows of 2, 4, 8 and more elements come from two of half the size. The window comes from those
+    whose sizes add up to its own.
 
     Args:
         x: Elements, or several tensors of them.

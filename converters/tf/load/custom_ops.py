@@ -254,7 +254,7 @@ def _argument(op: CustomOp, name: str, value: Any) -> Argument:
     if isinstance(value, bool | int | float | str):
         return value
     kind = type(value).__name__
-    raise ShapeError(f"the attribute {name} of {op.name} is a {kind}, which is no argument")
+    raise ShapeError(f"the attribute {name} of {op.name} is a {kind}, which is not an argument")
 
 
 def tensors(call: Call, operands: Sequence[Any], shapes: Sequence[Shape]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Outputs that are no tensors, whose rows a crate can't give."""
+"""Outputs that are not tensors, whose rows a crate can't give."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Refuses models whose ops would change something outside of the model, before anything runs.
 
 Loading a SavedModel runs functions of the file (initializers of resources, a main op, what restores
-variables), TensorFlow computes nodes of constants while it imports a graph, and recording outputs
+variables). TensorFlow computes nodes of constants while it imports a graph, and recording outputs
 runs the model. So every node of the graph and of every function of its library must be of an op
-of `HARMLESS`, wherever it is and whatever makes it run: a name, an operand, a control edge.
+of `HARMLESS`. It does not matter where it is and what makes it run: a name, an operand, a control
+edge.
 
 Two kinds of ops with effects are part of what every SavedModel is. Ops that save variables are
 refused only where something could run them; ops that read a file, such as the words of a table,

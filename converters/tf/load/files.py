@@ -44,7 +44,7 @@ def kind_of(path: Path) -> Kind:
     """Returns the format, by content.
 
     Raises:
-        FileError: There is no such file, or it is no model.
+        FileError: There is no such file, or it is not a model.
     """
     if path.is_dir():
         if (path / "saved_model.pb").is_file():
@@ -131,7 +131,7 @@ def _check_ratio(path: Path, name: str, unpacked: int, packed: int) -> None:
     ratio = unpacked / max(1, packed)
     if unpacked > _LARGE and ratio > _MOST_RATIO:
         what = f"{name} unpacks to {unpacked} bytes, {ratio:.0f} times its size"
-        raise FileError(Problem(str(path), what, "that is no model but an attack"))
+        raise FileError(Problem(str(path), what, "that is not a model but an attack"))
 
 
 def _too_deep(config: object) -> bool:

@@ -30,8 +30,8 @@ def arrays_of(
         inputs: All inputs of the model: name, element type, shape.
 
     Raises:
-        UsageError: With all that is wrong: no such input, one whose size is open, text that is no
-            number of the input's type, or not as many.
+        UsageError: With all that is wrong: no such input, one whose size is open, text that is not
+            a number of the input's type, or not as many.
     """
     known = {name: (dtype, shape) for name, dtype, shape in inputs}
     found: dict[str, Array] = {}

@@ -71,8 +71,8 @@ class LoadOptions:
         custom_objects: Python files with the classes and functions that the model file names; only
             with `allow_custom_code`.
         signature: Signature of a SavedModel or a .tflite file; empty for the default.
-        integer: Whether a .tflite or .onnx file with quantized numbers of 8 bits computes in whole
-            numbers.
+        integer: Whether a .tflite or .onnx file with quantized numbers of 8 bits computes in
+            integers.
         custom_ops: Operators of the user: the name of each, and its Python module, which runs.
         values: Inputs that become constants, by name: their elements as text.
         stateful: Whether variables that the model carries from call to call become inputs and

@@ -1,8 +1,8 @@
 """Nodes of a graph, made without what TensorFlow's functions do first.
 
-Those look for functions that are defined anew, convert and check what they are given, read the op's
-definition in Python, and keep the stack of calls. For thousands of nodes that is most of the
-time to make them.
+Those look for functions that are defined anew, and convert and check what they are given. They also
+read the op's definition in Python, and keep the stack of calls. For thousands of nodes that is most
+of the time to make them.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import re
 _HINTS = {
     "the batch is reduced": "examples of a call must not change each other's results: reduce the "
     "other axes only, or make what is chosen or ended by it an input of its own",
-    "a reshape mixes the examples of the batch": "it moves the batch among the other axes: "
+    "a reshape mixes the batch elements": "it moves the batch among the other axes: "
     "transpose first, so that the results of an example do not depend on the others of its call",
     **dict.fromkeys(
         ("element type float8_e4m3fn", "element type float8_e5m2"),
@@ -25,8 +25,8 @@ _HINTS = {
     "tf.image.combined_non_max_suppression, or tf.raw_ops.NonMaxSuppressionV5 of each example with "
     "pad_to_max_output_size=True; else give them all, with a mask",
     "how many elements there are depends on their values": "give them all, with a mask",
-    "segments that the inputs choose are reduced": "how many there are must be known: take "
-    "tf.math.unsorted_segment_sum and its like",
+    "segments that the inputs choose are reduced": "how many there are must be known: take an "
+    "op such as tf.math.unsorted_segment_sum",
     "top_k that leaves the order open": "pass sorted=True",
     "a loop hands a tensor from example to example": "examples of a call must not change each "
     "other's results: let the loop compute each example by itself, as tf.map_fn does",
@@ -38,7 +38,7 @@ _HINTS = {
 }
 # Findings that a model whose batch has a size does not have.
 _OF_THE_BATCH = re.compile(
-    r"(?<!not )\b(the (whole )?batch|a batch's examples|example to example|numbers of examples"
+    r"(?<!not )\b(the (whole )?batch|batch elements|example to example|numbers of examples"
     r"|values of all examples|elements of other examples)\b"
 )
 # A batch whose size the call gives, beside a number: a variable may have one for each example.

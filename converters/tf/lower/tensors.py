@@ -57,7 +57,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Bounds:
-    """An integer that depends on all examples of the batch, by what is known of it.
+    """An integer that depends on all batch elements, by what is known of it.
 
     Attributes:
         least: It is at least this.
@@ -209,7 +209,7 @@ class Partition:
 
     Attributes:
         tokens: The tokens.
-        form: `index` and `shape` of a sparse tensor, `rows` of each token, `lengths` of each text,
+        form: `index` and `shape` of a sparse tensor; `rows` of each token; `lengths` of each text,
             their sums as `ends`, and with 0 before them as `splits`. Of characters there are also
             the `codes` (as a column: `column`), the `shape of codes`, their `count` (as a list:
             `size`), the numbers up to it (`after` it) as `each`.

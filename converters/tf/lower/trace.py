@@ -130,7 +130,7 @@ class Trace:
         architecture: The Keras config, or an empty mapping.
         half: Whether it computes in half precision somewhere; here it does so in float32.
         weights: Names of each layer's variables in Keras' order, by path of the layer.
-        constants: What the caller made of inputs, by name: they are no inputs of the crate.
+        constants: What the caller made of inputs, by name: the crate does not have these inputs.
     """
 
     name: str

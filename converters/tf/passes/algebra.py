@@ -49,7 +49,7 @@ def _slice(m: Match, node: ir.Node) -> ir.Value | None:
 
 
 def _neutral(m: Match, node: ir.Node) -> ir.Value | None:
-    """Leaves out `x + 0`, `x * 1` and the like where the shape stays."""
+    """Leaves out arithmetic such as `x + 0` and `x * 1` where the shape stays."""
     assert isinstance(node.op, ir.Binary)
     a, b = node.present
     kind = node.op.kind

@@ -1,9 +1,9 @@
 """Layers that are computed together: convolutions, a band of lines at a time, and two products.
 
 An image that does not stay in the second cache costs more to write and to read again than a
-convolution of each channel costs. The matrices of two products of one row, where they do not stay
-in that cache, are read less often from behind it as one walk. Only packed weights can stand in a
-chain, so this is no part of the pipeline: the plan of a crate that packs them asks for it.
+convolution of each channel costs. The matrices of two products of one row may not stay in that
+cache. Then one walk reads them less often from behind it. Only packed weights can stand in a chain,
+so this is not part of the pipeline: the plan of a crate that packs them asks for it.
 """
 
 from __future__ import annotations

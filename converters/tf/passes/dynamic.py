@@ -1,7 +1,7 @@
 """Products with weights of int8, whose other factors become int8 by their range at run time.
 
-Sums are of int32. A row of a matmul and an image of a convolution have a scale of their own, so
-that examples do not depend on each other.
+Sums are of int32. Each row of a matmul and each image of a convolution has its own scale, so that
+examples do not depend on each other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Weights:
 def quantized(graph: ir.Graph) -> ir.Graph:
     """Returns a graph whose matmuls and convolutions with large weights multiply int8 numbers.
 
-    Weights of whole numbers stay as they are, because their products are exact. So do grouped
+    Weights of integers stay as they are, because their products are exact. So do grouped
     convolutions, images of open sizes, and what loops contain.
     """
     return _Pass(graph).run()

@@ -30,7 +30,7 @@ def _repeated(m: Match, node: ir.Node) -> ir.Value | None:
 
 
 def _twice(m: Match, node: ir.Node) -> ir.Value | None:
-    """Makes rows and columns larger at once."""
+    """Makes rows and columns larger in one step."""
     inner = m.made_by(node.input, ir.Resize)
     if inner is None or node.op != _NEAREST or inner.op != _NEAREST:
         return None

@@ -1,4 +1,4 @@
-"""Whole numbers of sizes that have no arithmetic of their own compute in the next larger size.
+"""Integers of sizes that have no arithmetic of their own compute in the next larger size.
 
 A result loses its upper bits again, which is how sums and products wrap. Lookups that count from
 the end of an axis become ones that don't. It is done last, so that all other rules see what the

@@ -1,6 +1,6 @@
 """Products of one operand whose results an attention reads: one product with all their columns.
 
-Who can't read columns of a result gains nothing, so this is no part of the pipeline: the plan of a
+Who can't read columns of a result gains nothing, so this is not part of the pipeline: the plan of a
 crate asks for it.
 """
 
@@ -88,5 +88,5 @@ def _join(build: Builder, nodes: list[ir.Node]) -> dict[ir.Value, ir.Value]:
 def _data(node: ir.Node, index: int) -> ir.Array:
     value = node.operand(index)
     if value is None or value.data is None:
-        raise ValueError(f"operand {index} of {node.layer!r} is no constant")
+        raise ValueError(f"operand {index} of {node.layer!r} is not a constant")
     return value.data

@@ -1,7 +1,7 @@
 """The frame of the passes: rules that look at a node and its operands' producers.
 
 A rule gives values that stand for the results of its node, or nothing. It may emit nodes; what
-nobody needs any more is swept away afterwards, so a rule never has to remove anything, and a wrong
+nobody needs any more is swept away afterwards. So a rule never has to remove anything, and a wrong
 count of users costs speed only.
 """
 

@@ -86,8 +86,8 @@ def is_large(data: ir.Array) -> bool:
 def as_bytes(data: ir.Array) -> tuple[ir.Array, ir.Array] | None:
     """Returns the nearest signed bytes and a factor for each column, if that is worth it.
 
-    Numbers that are such products already give the same products, and columns of small whole
-    numbers, as quantized models have them, stay as they are.
+    Numbers that are such products already give the same products, and columns of small integers, as
+    quantized models have them, stay as they are.
 
     Args:
         data: float32 with two axes or more; the last one is that of the columns.

@@ -1,6 +1,6 @@
 """Factors per channel that products apply to their operand as they read it.
 
-Only products with packed weights can, so this is no part of the pipeline: the plan of a crate that
+Only products with packed weights can, so this is not part of the pipeline: the plan of a crate that
 packs them asks for it.
 """
 

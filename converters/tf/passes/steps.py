@@ -1,4 +1,4 @@
-"""Steps of a sequence that do the same without knowing of each other: one step for all at once.
+"""Steps of a sequence that do the same without knowing of each other: one step for all of them.
 
 `TimeDistributed` is traced as a copy of its layer for every step. The steps become examples of a
 larger batch: ops work example by example, so that nothing else changes.

@@ -1,4 +1,4 @@
-"""Writes out loops that are no recurrent layer: the turns one after the other."""
+"""Writes out loops that are not a recurrent layer: the iterations one after the other."""
 
 from __future__ import annotations
 

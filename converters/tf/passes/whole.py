@@ -1,7 +1,7 @@
-"""Rules for models whose weights are whole numbers: products that float32 computes exactly, tables.
+"""Rules for models whose weights are integers: products that float32 computes exactly, tables.
 
 A product of such numbers is exact as long as no sum of magnitudes exceeds 2^24, whatever the order
-of its terms, so that integers in between change nothing.
+of its terms. So integers in between change nothing.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _looked_up(m: Match, value: ir.Value) -> tuple[ir.Value, ir.Node] | None:
 
 
 def _bounds(m: Match, value: ir.Value) -> Bounds | None:
-    """Returns the bounds of elements that are whole numbers, perhaps infinite; else nothing."""
+    """Returns the bounds of elements that are integers, perhaps infinite; else nothing."""
     if value.data is not None:
         return _of_constant(value.data)
     node = m.producer(value)

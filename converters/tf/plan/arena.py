@@ -3,8 +3,8 @@
 Places are for one example; a call with a batch multiplies them, so that places that are apart stay
 apart. A tensor without a batch axis has a place too and uses the front of it. A `Reshape` moves
 nothing: both its ends share a place, and so do those of a `Slice` of columns whose readers find
-them in the rows of the whole. The results and the scratch memory of one op lie side by side,
-because an op writes one piece of the arena and reads around it.
+them in the rows of the whole. The results and the scratch memory of one op lie side by side:
+an op writes one piece of the arena and reads around it.
 """
 
 from __future__ import annotations

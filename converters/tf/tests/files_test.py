@@ -202,7 +202,7 @@ def test_recorded_features(tmp_path: Path) -> None:
         ),
         (
             {"x": np.zeros((2, 3), np.float32), "predictions": np.full((2, 3), np.nan)},
-            "by what is no number",
+            "by NaN or infinity",
         ),
         (
             {"x": np.zeros((2, 3), np.float32), "predictions": np.full((2, 3), "no")},

@@ -466,7 +466,9 @@ def test_a_reshape_that_mixes_examples_is_refused() -> None:
         lambda x: tf.transpose(tf.reshape(tf.reshape(x, [-1]), [4, -1])),
         lambda x: tf.reshape(tf.transpose(x), [-1, 4]),
     ):
-        with pytest.raises(UnsupportedError, match=r"mixes the examples .* \(it moves the batch"):
+        with pytest.raises(
+            UnsupportedError, match=r"mixes the batch elements \(it moves the batch"
+        ):
             checked([(4,)], body)
 
 
@@ -485,7 +487,7 @@ def test_everything_unsupported_is_reported_at_once() -> None:
         assert name in text
     assert "there is no kernel for the op Expint" in text
     assert "random numbers (make them an input of the model" in text
-    assert "examples of the batch are taken apart" in text
+    assert "batch elements are taken apart" in text
 
 
 def test_code_in_a_file_does_not_run(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ class Case:
         name: Its name, without `test_`.
         folder: The folder of the suite.
         model: The model.
-        sets: Reads pairs of inputs and expected outputs; an array each, or what is no tensor.
+        sets: Reads pairs of inputs and expected outputs; an array each, or anything but a tensor.
         atol: The difference that the suite allows.
     """
 
@@ -149,7 +149,7 @@ def _value(path: Path, port: Any) -> Any:
 def plain(value: Any) -> Any:
     """Returns a value as tf2rust has it: an array of the type that its type is computed in.
 
-    What is no tensor stays as it is.
+    Anything but a tensor stays as it is.
     """
     if isinstance(value, onnx.TensorProto):
         value = numpy_helper.to_array(value)

@@ -440,7 +440,7 @@ def test_truncated_files(tmp_path: Path) -> None:
         with pytest.raises(FileError):
             load(path, LoadOptions())
     path.write_bytes(content.replace(b"/conv1/Conv", b"/conv1/\xff\xfe\xfd\xfc"))
-    with pytest.raises(FileError, match="bytes that are no text"):
+    with pytest.raises(FileError, match="bytes that are not text"):
         load(path, LoadOptions())
     for text in (b"", b"hello world", bytes(100), b"\x08\x07" * 50):
         path.write_bytes(text)

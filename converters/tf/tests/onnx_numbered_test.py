@@ -74,7 +74,7 @@ def test_numbers_of_examples_are_nothing_to_compute_with(tmp_path: Path) -> None
     other = net("Gather", "x", net.constant(np.array([[0]], np.int64)), axis=0)
     path = tmp_path / "model.onnx"
     for result, what in (
-        (numbers, "numbers of the batch's examples"),
+        (numbers, "numbers of the batch elements"),
         (net("Mul", net("Cast", numbers, to=TensorProto.FLOAT), other), "but as indices"),
         (net("Gather", net("Reshape", "x", net.ints(-1)), numbers), "elements of other examples"),
     ):

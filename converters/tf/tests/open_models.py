@@ -166,7 +166,7 @@ def padded_words() -> keras.Model:
 
 
 def stacked_cells() -> keras.Model:
-    """A loop that is no layer of its own."""
+    """A loop that is not a layer of its own."""
 
     def body(x: Any) -> Any:
         cells = layers.StackedRNNCells([layers.GRUCell(4), layers.LSTMCell(3)])

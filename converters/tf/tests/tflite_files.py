@@ -170,7 +170,7 @@ def file_of(subgraphs: Sequence[Subgraph], signatures: Sequence[Signature] = ())
 def single(
     kind: str, operands: Sequence[Tensor | None], results: Sequence[Tensor], options: Any = None
 ) -> bytes:
-    """Returns a file of one operator; what is no constant is an input."""
+    """Returns a file of one operator; all operands but constants are inputs."""
     tensors = [t for t in operands if t is not None]
     places = iter(range(len(tensors)))
     inputs = [-1 if t is None else next(places) for t in operands]

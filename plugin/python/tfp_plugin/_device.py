@@ -83,7 +83,7 @@ def absence() -> str:
             f"name the file in {LIBRARY_VARIABLE}"
         )
     if not path.is_file():
-        return f"{LIBRARY_VARIABLE} names {path}, which is no file"
+        return f"{LIBRARY_VARIABLE} names {path}, which is not a file"
     return (
         f"{path} offered none; a line that begins with `tfp:` in the error output of the program "
         "says why"

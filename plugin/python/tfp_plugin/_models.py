@@ -44,7 +44,7 @@ def read(path: pathlib.Path, kernels: _placement.Kernels) -> list[Entry]:
     if path.is_dir():
         file = path / SAVED_MODEL
         if not file.is_file():
-            raise ModelError(f"{path} has no {SAVED_MODEL}, so it is no SavedModel")
+            raise ModelError(f"{path} has no {SAVED_MODEL}, so it is not a SavedModel")
         return _saved_model(file, kernels)
     if not path.is_file():
         raise ModelError(f"{path} does not exist")
@@ -52,8 +52,8 @@ def read(path: pathlib.Path, kernels: _placement.Kernels) -> list[Entry]:
         return _saved_model(path, kernels)
     if path.suffix not in (".keras", ".h5"):
         raise ModelError(
-            f"{path} is no model that is known here: expected a SavedModel's folder, a .keras or "
-            "an .h5 file"
+            f"{path} is not a model that is known here: expected a SavedModel's folder, a .keras "
+            "or an .h5 file"
         )
     return [Entry("predict", _keras(path, kernels))]
 

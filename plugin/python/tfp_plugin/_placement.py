@@ -1,7 +1,7 @@
 """Which nodes of a graph have no kernel on the device, from what TensorFlow has registered.
 
-TensorFlow takes the kernel of the device's type whose constraints a node's attributes meet, else
-one of the type `DEFAULT`, else (with soft placement) the CPU's.
+TensorFlow takes the kernel of the device's type whose constraints a node's attributes meet. Without
+one, it takes a kernel of the type `DEFAULT`, else (with soft placement) the CPU's.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ class SwitchError(RuntimeError):
 def install(device_type: str) -> None:
     """Keeps TensorFlow from compiling for our device; a second call changes nothing.
 
-    Functions made before the call, and those of SavedModels and graphs loaded after it, are no
-    exception. In the scope of another device functions are compiled as ever.
+    This also holds for functions made before the call, and those of SavedModels and graphs loaded
+    after it. In the scope of another device functions are compiled as ever.
 
     Args:
         device_type: Type of our device.

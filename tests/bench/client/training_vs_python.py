@@ -3,8 +3,8 @@
 Both train the same models from the same `.keras` file on the same batch with Adam, in a graph and
 eagerly. Python has two forms of a graph: Keras' `fit` as it is, which compiles with XLA where Keras
 chooses it, and a `tf.function` without XLA around a tape and the optimizer. Prints a table of times
-per step with medians and quartiles, of how long the client takes to read and build each model with
-its gradients, and of each side's first step.
+per step with medians and quartiles. It also tells how long the client takes to read and build each
+model with its gradients, and how long each side's first step takes.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _in_int8(model: keras.Model, kind: Any) -> bytes:
 
 
 def _edited(choose: random.Random, content: bytes) -> bytes:
-    """Changes a value of a table, or bytes if it is no whole file any more."""
+    """Changes a value of a table, or bytes if it is not a whole file any more."""
     if choose.random() < 0.15:
         return edits.octets(choose, content)
     try:

@@ -2,8 +2,8 @@
 
 The file: the magic number of the interpreter's bytecode; the length of the index in 8 bytes,
 little-endian; the index as `marshal` writes it; the code objects, each as `marshal` writes it. The
-index has for each file, by its path in runfiles, the hash of its source, and where its code object
-begins and ends, counted from the end of the index.
+index has for each file, by its path in runfiles, the hash of its source. It also has where the
+file's code object begins and ends, counted from the end of the index.
 """
 
 from __future__ import annotations

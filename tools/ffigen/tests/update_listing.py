@@ -3,8 +3,8 @@
     python -m tools.ffigen.tests.update_listing            # rewrites bindgen_listing.txt
     python -m tools.ffigen.tests.update_listing --check    # says what has changed; writes nothing
 
-Needs g++ and cargo, which installs bindgen-cli of the version of `bindgen.py`, with the crates of
-its own lock file, into the folder that `--root` names, once. libclang is the Python package's.
+Needs g++ and cargo. Once, cargo installs bindgen-cli of the version of `bindgen.py`, with the
+crates of its own lock file, into the folder that `--root` names. libclang is the Python package's.
 """
 
 from __future__ import annotations

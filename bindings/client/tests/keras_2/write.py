@@ -3,9 +3,9 @@
 Keras 2 is the package `tf_keras`, which this repository does not lock: install it into a folder of
 its own, then run `PYTHONPATH=FOLDER python write.py [MODEL..]`.
 
-`NAME.npz` has what Keras 2 computes: the inputs `x0` and so on, the outputs `y0` of `NAME.h5`, the
-truths `truth0`, the loss of a step with a rate of 0.05, and the outputs `after0` after it. Weights
-are random.
+`NAME.npz` has what Keras 2 computes: the inputs `x0` and so on, the outputs `y0` of `NAME.h5` and
+the truths `truth0`. It also has the loss of a step with a rate of 0.05, and the outputs `after0`
+after that step. Weights are random.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def mixed() -> Any:
 
 
 def lambdas() -> Any:
-    """Functions between layers, which are no layers."""
+    """Functions between layers, which are not layers themselves."""
     x = keras.Input((4,), name="x")
     y = layers.Dense(3)(tf.nn.relu(x) * 2.0)
     return keras.Model(x, layers.Lambda(lambda z: z + 1.0)(y))

@@ -1,8 +1,8 @@
 """Fetches what bare-metal builds need, without root: Debian packages unpacked into a cache folder.
 
-Debian 12 has gcc for Arm and RISC-V, newlib, picolibc, QEMU, cargo, a Rust compiler with the source
-of `core` in the same version, and clang on the LLVM of that Rust compiler. The folder is
-`$TFP_BARE_METAL_CACHE`, or `~/.cache/tfp/bare_metal`.
+Debian 12 has gcc for Arm and RISC-V, newlib, picolibc, QEMU and cargo. It also has a Rust compiler
+with the source of `core` in the same version, and clang on the LLVM of that Rust compiler. The
+folder is `$TFP_BARE_METAL_CACHE`, or `~/.cache/tfp/bare_metal`.
 """
 
 from __future__ import annotations

@@ -15,15 +15,15 @@ __all__ = ["Loop"]
 class Loop(Op):
     """Runs a body again and again: (carried, ...) -> (carried, ...).
 
-    The inputs of the body are the index of the turn (i32, scalar) and the carried values, its
-    outputs the carried values for the next turn, in the order of this node's operands, with equal
-    types and shapes. A value that the body returns as it came does not change in the loop. The body
-    may use constants, but no other value from outside.
+    The inputs of the body are the index of the iteration (i32, scalar) and the carried values. Its
+    outputs are the carried values for the next iteration, in the order of this node's operands,
+    with equal types and shapes. A value that the body returns as it came does not change in the
+    loop. The body may use constants, but no other value from outside.
 
-    It runs `trips` times; as often as there are examples, it maps the body over them, and each turn
-    reads and writes what is its own example's. Where `going` is the place of a carried truth value,
-    the loop ends before the turn at which that is false, and `trips` is only the most that it can
-    run.
+    It runs `trips` times; as often as there are examples, it maps the body over them, and each
+    iteration reads and writes what is its own example's. Where `going` is the place of a carried
+    truth value, the loop ends before the iteration at which that is false. Then `trips` is only the
+    most that it can run.
     """
 
     trips: Dim

@@ -110,7 +110,7 @@ class Conv(Op):
         return tiles.scratch(images, [tiles.Axis(*axis) for axis in axes], depth, columns)
 
     def overwritten(self, node: Node) -> tuple[int, ...]:
-        """Returns the residual of a product of matrices."""
+        """Returns the residual of a matmul."""
         return (3,) if is_pointwise_sum(node) else ()
 
 
@@ -223,7 +223,7 @@ def is_depthwise(node: Node) -> bool:
 
 
 def is_pointwise_sum(node: Node) -> bool:
-    """Returns whether a convolution with a residual is a product of matrices."""
+    """Returns whether a convolution with a residual is a matmul."""
     op = node.op
     kernel = node.operand(1)
     if not isinstance(op, Conv) or kernel is None or node.operand(3) is None:

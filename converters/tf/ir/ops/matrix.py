@@ -112,7 +112,7 @@ class ScaledDense(Op):
 
 @dataclass(frozen=True)
 class MatMul(Op):
-    """Products of matrices: (a [..., M, K], b [..., K, N], bias [N]?), f32.
+    """Matmuls: (a [..., M, K], b [..., K, N], bias [N]?), f32.
 
     The leading axes broadcast as in NumPy. With `transpose_a`, a is [..., K, M]; with
     `transpose_b`, b is [..., N, K].
@@ -168,7 +168,7 @@ class MatMul(Op):
 
 @dataclass(frozen=True)
 class WholeProduct(Op):
-    """Products of matrices of integers: (a [..., M, K], b [..., K, N]).
+    """Matmuls of integers: (a [..., M, K], b [..., K, N]).
 
     The leading axes are the same, or b has none.
     """
@@ -185,7 +185,7 @@ class WholeProduct(Op):
 
     def refused(self, node: Node) -> list[str]:
         """Returns whether the runtime multiplies the type."""
-        return unserved("product of matrices", node.input.dtype, INTEGERS)
+        return unserved("matmul", node.input.dtype, INTEGERS)
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ def _misfit(a: Shape, b: Shape) -> ShapeError:
 
 
 def _each(function: Callable[..., Any], *operands: Array) -> Array:
-    """Applies a function to matrices of all operands at once; they have the same leading axes."""
+    """Applies a function to the matrices of all operands, which have the same leading axes."""
     lead = operands[0].shape[:-2]
     flat = [x.reshape(-1, *x.shape[-2:]) for x in operands]
     found = np.asarray([function(*parts) for parts in zip(*flat, strict=True)])

@@ -1,8 +1,8 @@
 """Ops on int8 numbers that stand for real ones, bit for bit as TFLite's reference kernels compute.
 
-A number `q` stands for `scale * (q - zero)`. Products are summed in int32; a sum becomes int8 by a
-factor that is a whole number of 31 bits and a power of two (`scaled`), or by one of float32, as
-onnxruntime does it.
+A number `q` stands for `scale * (q - zero)`. Products are summed in int32. A sum becomes int8 by a
+factor that is an integer of 31 bits and a power of two (`scaled`). As in onnxruntime, the factor
+may also be a float32 number.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def scaled(x: Array, multiplier: Array | int, shift: Array | int) -> Array:
     The product is rounded to the nearest, ties up; a shift to the right rounds ties away from zero.
 
     Args:
-        x: Whole numbers of 32 bits.
-        multiplier: Whole numbers of 31 bits.
+        x: Integers of 32 bits.
+        multiplier: Integers of 31 bits.
         shift: Powers of two.
     """
     wide = np.asarray(x, np.int64)
@@ -131,8 +131,8 @@ def offset_bias(kernel: Array, bias: Array, zero: int) -> Array:
     """Returns the bias of sums of `filter * (x + OFFSET)`.
 
     Args:
-        kernel: `[outputs, height, width, inputs]`, whole numbers.
-        bias: That of sums of `filter * (x - zero)`: a whole number for each output.
+        kernel: `[outputs, height, width, inputs]`, integers.
+        bias: That of sums of `filter * (x - zero)`: an integer for each output.
         zero: What stands for 0 in `x`.
     """
     return np.asarray(bias - (zero + OFFSET) * kernel.astype(np.int64).sum(axis=(1, 2, 3)))
@@ -436,7 +436,7 @@ class QuantizedSoftmax(Op):
 
 
 def away(x: Array) -> Array:
-    """Returns floats rounded to whole numbers, ties away from zero."""
+    """Returns floats rounded to integers, ties away from zero."""
     return np.asarray(np.trunc(x + np.copysign(np.nextafter(x.dtype.type(0.5), 0), x)))
 
 

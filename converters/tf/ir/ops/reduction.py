@@ -84,7 +84,7 @@ class TopK(Op):
     """The places of the largest elements of each row of the last axis: (x) -> i32.
 
     The shape of the output says how many. They are in falling order, the first of equal ones first
-    and what is not a number last.
+    and NaN last.
     """
 
     def meaning(self, x: Operands, shape: tuple[int, ...]) -> list[Array]:

@@ -95,7 +95,7 @@ class Lstm(Op):
     (x [batch, T, I], kernel [I, 4U], recurrent [U, 4U], bias [4U]?, h [batch, U]?, c [batch, U]?,
     mask [batch, T] bool?) -> (sequence [batch, T, U], last h [batch, U], last c [batch, U]).
     Gates lie in the order input, forget, candidate, output. States start at 0. Where the mask is
-    false, the state stays, and the sequence repeats the output of the step before (0 at first), or
+    false, the state stays. The sequence then repeats the output of the step before (0 at first), or
     has 0 with `zero_masked`. `reverse` reads x (and the mask) from its end; the sequence is in the
     order of reading. Results that nobody reads have no user in the graph.
     """

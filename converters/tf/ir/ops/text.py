@@ -165,9 +165,8 @@ class Reading:
     def at_spaces(self) -> Reading:
         """Returns it, and then taken apart at white space.
 
-        How many white spaces a run becomes makes no difference there, and neither does white space
-        at the ends, unless something that comes later makes letters of it or looks for several
-        bytes.
+        How many white spaces a run becomes makes no difference there. Neither does white space at
+        the ends, unless something that comes later makes letters of it or looks for several bytes.
         """
         changes: list[Change] = []
         for change in reversed(self.changes):

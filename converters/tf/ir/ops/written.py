@@ -62,8 +62,8 @@ class Piece:
         words: Words that the model has. Without an operand, it is the only one.
         sizes: Elements of one example of each operand of text.
         chosen: Whether an operand of places, i32, comes before those of text. A place is that of a
-            word, or after all words, of an element of the texts of the same example, one operand
-            after the other. Without places there is one text for each element.
+            word. After all words it is that of an element of the texts of the same example, one
+            operand after the other. Without places there is one text for each element.
         changes: What changes in the text.
         case: The case of its letters afterwards; nothing to leave them.
     """

@@ -1,6 +1,6 @@
 """The calls of layers in a description of Keras 2, in the words of Keras 3.
 
-Keras 2 counts the making of a model inside of a model as its first call, and knows arguments that
+Keras 2 counts the making of a model inside of a model as its first call. It knows arguments that
 are tensors by the shape of a list: name of a layer, number of its call, number of the result.
 """
 
@@ -88,7 +88,7 @@ def _tensors(value: Any, first: Mapping[str, int]) -> Any:
 
 
 def _node(node: Any, first: Mapping[str, int], recurrent: bool) -> Any:
-    """Returns a call; one that is no list is in the words of Keras 3 already."""
+    """Returns a call; one that is not a list is in the words of Keras 3 already."""
     if not isinstance(node, list) or not node:
         return node
     single = isinstance(node[0], str)

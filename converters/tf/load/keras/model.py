@@ -162,7 +162,7 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
 
     Raises:
         UnsupportedError: Its inputs are not known, or a dimension other than the batch is not, or
-            an output is no tensor.
+            an output is not a tensor.
     """
     structure, specs, ports = _specs(model, fixed)
     output_names: list[str] = []

@@ -238,7 +238,7 @@ class Context:
                 raise Refused("dimensions as a tensor of more axes")
             return tensor
         if isinstance(value, Numbered):
-            raise Refused("the numbers of a batch's examples")
+            raise Refused("the numbers of batch elements")
         if order is None or len(order) == rank:
             return value.form(order)
         if rank == 0:

@@ -92,7 +92,7 @@ def _loop(ctx: Context) -> Result:
 
 
 def _written_out(ctx: Context, body: Graph, carried: list[Value]) -> Result | None:
-    """Returns the results of a loop of few turns, or nothing if the model's inputs end it."""
+    """Returns the results of a loop with few iterations; nothing if the model's inputs end it."""
     if not ctx.has(0) or not all(isinstance(ctx.value(i), Known) for i in (0, 1) if ctx.has(i)):
         return None
     turns = ctx.ints(0)[0]
@@ -129,7 +129,7 @@ def _stated(ctx: Context, body: Graph, carried: list[Value]) -> Result:
         raise Refused(f"rows of more than {_MOST_TURNS} turns, or of a number that nothing states")
     turns = wanted(ctx, 0, len(carried))[0]
     if not 0 < turns <= _MOST_TURNS:
-        raise Refused(f"a loop of {turns} turns; 1 to {_MOST_TURNS} are supported")
+        raise Refused(f"a loop with {turns} iterations; 1 to {_MOST_TURNS} are supported")
     before: Any = tf.reshape(ctx.form(1), []) if ctx.has(1) else tf.constant(True)
     holds, scans = before, []
     for turn in range(turns):
@@ -154,7 +154,7 @@ def _limit(ctx: Context) -> Any:
 
 
 def _turning(ctx: Context, body: Graph, carried: list[Value]) -> Result:
-    """A loop of many turns, or that the model's inputs end."""
+    """A loop with many iterations, or one that the model's inputs end."""
     shapes, limit = [shape_of(v) for v in carried], _limit(ctx)
 
     def goes_on(turn: Any, going: Any, *state: Any) -> Any:
@@ -183,7 +183,7 @@ def _stacked(ctx: Context, values: list[Value], axis: int = 0) -> Tensor:
 
 
 def _scan(ctx: Context) -> Result:
-    """A loop over the places of an axis, written out turn by turn."""
+    """A loop over the places of an axis, each iteration of which is written out."""
     if ctx.node.version < 9:
         return _old_scan(ctx)
     body, count = _branch(ctx, "body"), int(ctx.attr("num_scan_inputs"))
@@ -232,7 +232,7 @@ def _scanned(
     lengths = {shape_of(value)[axis] for value, axis, _ in read}
     turns = fixed(lengths.pop(), "the number of turns")
     if lengths or not 0 < turns <= _MOST_TURNS:
-        raise Refused(f"a loop of {turns} turns; 1 to {_MOST_TURNS} are supported")
+        raise Refused(f"a loop with {turns} iterations; 1 to {_MOST_TURNS} are supported")
     scans: list[list[Value]] = []
     for turn in range(turns):
         parts = [_part(ctx, v, a, turns - 1 - turn if back else turn) for v, a, back in read]

@@ -47,7 +47,7 @@ def _binary(function: Function) -> Handler:
 
 
 def _bit_shift(ctx: Context) -> Result:
-    """An amount that is no bit of the type shifts all bits out; TensorFlow's takes the last bit."""
+    """An amount beyond the bits of the type shifts all of them out; TensorFlow's takes the last."""
     left = ctx.text("direction", "", ["LEFT", "RIGHT"]) == "LEFT"
     amount = ctx.value(1)
     shift = tf.bitwise.left_shift if left else tf.bitwise.right_shift

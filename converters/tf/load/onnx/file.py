@@ -152,7 +152,7 @@ class _Reader:
         except Exception as err:
             raise FileError(Problem(str(self.path), "it is truncated or no ONNX file")) from err
         if not model.ir_version or not model.opset_import or not model.HasField("graph"):
-            self.refuse("it is no ONNX model: it has no version or no graph")
+            self.refuse("it is not an ONNX model: it has no version or no graph")
         own = ("", "ai.onnx")
         is_versioned = any(o.domain in own for o in model.opset_import)
         # Nodes of functions have the versions of these.
@@ -203,7 +203,7 @@ class _Reader:
     def text(self, value: str | bytes) -> str:
         """Returns a text of the file; the parser leaves bytes that are none as they are."""
         if isinstance(value, bytes):
-            self.refuse(f"a name of bytes that are no text: {value!r}")
+            self.refuse(f"a name of bytes that are not text: {value!r}")
         return value
 
     def _check_version(self) -> None:

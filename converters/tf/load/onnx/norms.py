@@ -165,7 +165,7 @@ def _mean_variance(ctx: Context) -> Result:
 
 
 def gemm(ctx: Context) -> Result:
-    """Returns a product of matrices plus operand 2."""
+    """Returns a matmul plus operand 2."""
     alpha, beta = float(ctx.attr("alpha", 1.0)), float(ctx.attr("beta", 1.0))
     left, right = bool(ctx.attr("transA", 0)), bool(ctx.attr("transB", 0))
     weights = ctx.value(1)
@@ -216,7 +216,7 @@ def _rows(image: Tensor) -> Array:
 
 
 def mat_mul(ctx: Context) -> Result:
-    """Returns a product of matrices, or of vectors."""
+    """Returns a matmul, or a product of vectors."""
     a, b = ctx.rank(0), ctx.rank(1)
     if isinstance(ctx.value(1), Known) and a >= 2 and b == 2:
         return ctx.result(_dense(ctx, False, False, 1.0))

@@ -35,7 +35,7 @@ def spread(ctx: Context, value: Numbered) -> Tensor:
         Refused: They are not the same for every example.
     """
     if value.scale is None or np.any(value.scale):
-        raise Refused("the numbers of a batch's examples, but as indices of the examples")
+        raise Refused("the numbers of batch elements, but as indices of the elements")
     shape = ctx.session.symbol(of_shape(value.shape))
     return ctx.result(tf.broadcast_to(tf.constant(value.offset), shape), None, value.shape)
 

@@ -1,7 +1,7 @@
 """Operators between DequantizeLinear and QuantizeLinear become those on levels.
 
-onnxruntime does the same before it runs a model, so that its results are those of `QLinearConv` and
-its kind, not those of the float32 operators that the file has.
+onnxruntime does the same before it runs a model. So its results are those of operators such as
+`QLinearConv`, not those of the float32 operators that the file has.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Operators on quantized numbers, which are computed as the float32 numbers of their levels.
 
-Sums of products of whole numbers are exact up to 2^24; what they are rounded to is what onnxruntime
-rounds them to. Layers compute in whole numbers where they can (`whole.py`).
+Sums of products of integers are exact up to 2^24; what they are rounded to is what onnxruntime
+rounds them to. Layers compute in integers where they can (`whole.py`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _shaped(ctx: Context, value: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _served(ctx: Context, layer: Callable[[Context], _T]) -> _T | None:
-    """Returns a layer in whole numbers, if its place and its operands allow it."""
+    """Returns a layer in integers, if its place and its operands allow it."""
     if not ctx.session.whole:
         return None
     try:

@@ -37,7 +37,7 @@ class Places:
 
     @property
     def repeats(self) -> bool:
-        """Returns whether nearest pixels repeat for a factor that is a whole number."""
+        """Returns whether nearest pixels repeat for a factor that is an integer."""
         if self.where == "asymmetric":
             return self.rounding == "floor"
         return "half_pixel" in self.where and self.rounding.startswith("round")
@@ -66,8 +66,8 @@ def resize_open(
 ) -> Any:
     """Returns images of open size in another size, with channels last.
 
-    TensorFlow's ops compute places by the sizes alone, so that a factor that is given has to lead
-    to the size of the result without rounding.
+    TensorFlow's ops compute places by the sizes alone. So a factor that is given has to lead to the
+    size of the result without rounding.
 
     Args:
         ctx: The call; operand 0 are the images.

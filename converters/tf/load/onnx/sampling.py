@@ -142,7 +142,7 @@ def _grid_sample(ctx: Context) -> Result:
 def _roi_align(ctx: Context) -> Result:
     """Averages pixels between which regions are sampled, or takes the largest.
 
-    A region is sampled along each axis on its own, so that both axes are products of matrices.
+    A region is sampled along each axis on its own, so that both axes are matmuls.
     """
     mode = ctx.text("mode", "avg", ["avg", "max"])
     old = ctx.node.version < 16

@@ -145,7 +145,7 @@ def _traced(
             args[port.name] = made if known is None else known
         results = nodes.run(model, [args[port.name] for port in model.inputs])
         replay.problems += [
-            Problem(f"output {name}", "it depends on the numbers of the batch's examples")
+            Problem(f"output {name}", "it depends on the numbers of the batch elements")
             for name, result in zip(model.outputs, results, strict=True)
             if isinstance(result, Numbered) and (result.scale is None or result.scale.any())
         ]

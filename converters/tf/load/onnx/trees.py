@@ -40,7 +40,7 @@ class _Forest:
         thresholds: What it compares it with.
         yes: Where it goes if the test holds.
         no: Where it goes else.
-        missing: Whether the test holds for what is not a number.
+        missing: Whether the test holds for NaN.
     """
 
     number: Mapping[tuple[int, int], int]

@@ -28,7 +28,7 @@ MOST_GROUPS = 8
 
 
 class NotServed(Exception):  # noqa: N818 - it names a finding, not a failure of the program
-    """A layer has operands that there is no op in whole numbers for."""
+    """A layer has operands that there is no op in integers for."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def levels(ctx: Context, order: Order) -> Tensor:
 
 
 def result(ctx: Context, found: Tensor, kind: str) -> Tensor:
-    """Returns levels of which the whole numbers are known."""
+    """Returns levels of which the integers are known."""
     order = found.home
     real = ctx.session.typed(ir.Dequantize(1.0, shift(kind)), [found.form(order)], _F32)
     result = ctx.result(real, order, found.shape)
@@ -226,7 +226,7 @@ def _dense(ctx: Context, layer: Layer, kernel: Array) -> list[Array]:
 
 
 def real(ctx: Context) -> Tensor:
-    """Returns `DequantizeLinear` of levels that are known as whole numbers.
+    """Returns `DequantizeLinear` of levels that are known as integers.
 
     Raises:
         NotServed: They are not, or have several scales.

@@ -161,7 +161,7 @@ def _kernel_shape(ctx: Context) -> tuple[int, ...]:
     """Returns the shape of weights.
 
     Raises:
-        Refused: They are no weights of a window.
+        Refused: They are not the weights of a window.
     """
     shape = tuple(fixed(d, "a size of weights") for d in ctx.shape(1))
     if len(shape) < 3:

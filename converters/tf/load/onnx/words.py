@@ -101,7 +101,7 @@ def words_of(words: Sequence[str]) -> list[bytes]:
 
 
 def labels_of(ctx: Context, numbers: str, words: str) -> Array:
-    """Returns the labels of classes: whole numbers, or the bytes of words.
+    """Returns the labels of classes: integers, or the bytes of words.
 
     Args:
         ctx: The node.
@@ -163,7 +163,7 @@ def _texts(ctx: Context) -> Texts:
     if isinstance(value, Texts):
         return value
     if not isinstance(value, Tensor) or value.dtype != "string":
-        raise Refused("texts that are no input")
+        raise Refused("texts that are not an input")
     return Texts(value.shape, value.forms, session=ctx.session)
 
 
@@ -278,7 +278,7 @@ def _split(ctx: Context) -> Result:
     """Takes texts apart: their tokens, and how many each has."""
     value, separator = ctx.value(0), str(ctx.attr("delimiter") or "").encode()
     if not isinstance(value, Tensor) or value.dtype != "string":
-        raise Refused("texts that are no input")
+        raise Refused("texts that are not an input")
     if len(separator) > 1 or separator > b"\x7f":
         raise Refused(f"the delimiter {separator!r}; it may be white space, or one of ASCII")
     limit = ctx.attr("maxsplit")

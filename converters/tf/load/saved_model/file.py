@@ -47,7 +47,7 @@ def trace_saved_model(
 
     Raises:
         FileError: The folder is damaged, has no such signature, or has ops with effects.
-        UnsupportedError: An input is no tensor of known rank, or an output is no tensor.
+        UnsupportedError: An input is not a tensor of known rank, or an output is not a tensor.
     """
     if not trusted:
         check_saved_model(path)
@@ -139,7 +139,7 @@ def _ordered(
         wanted = specs[name].name
         tensor = flat.get(name, placeholders.get(wanted, placeholders.get(name)))
         if tensor is None:
-            raise UnsupportedError(Problem(f"input {name}", "it is no tensor"))
+            raise UnsupportedError(Problem(f"input {name}", "it is not a tensor"))
         result.append((name, tensor))
     order = {t.op.name: i for i, t in enumerate(concrete.graph.inputs)}
     return sorted(result, key=lambda item: order[item[1].op.name])
@@ -213,7 +213,7 @@ def trace_graph_def(
         outputs: Nodes or tensors that are the outputs instead; nothing else is looked at.
 
     Raises:
-        FileError: It is no graph, or has ops with effects.
+        FileError: It is not a graph, or has ops with effects.
         UsageError: It has no such node.
         UnsupportedError: It has no input or no output.
     """

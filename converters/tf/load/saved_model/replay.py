@@ -304,8 +304,8 @@ def _scope(name: str) -> str:
 def evaluated(graph: Any, results: Sequence[Tensor], given: Mapping[Tensor, Any]) -> list[Array]:
     """Returns the values of tensors of a graph, which is computed as it is written.
 
-    TensorFlow's optimizer joins depthwise convolutions of explicit padding with their bias to an op
-    that ends the process, and takes time that grows with the square of the nodes.
+    TensorFlow's optimizer is off. It joins depthwise convolutions of explicit padding with their
+    bias to an op that ends the process. It also takes time that grows with the square of the nodes.
     """
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True

@@ -26,7 +26,7 @@ class Handle:
 
 
 def _while(call: Call) -> Sequence[Value]:
-    """Variables are no values of the loop: it finds them outside."""
+    """Variables are not values of the loop: it finds them outside."""
     condition, body = (int(call.option(f"{n}SubgraphIndex")) for n in ("cond", "body"))
     operands = [call.value(i) for i in range(len(call.operands))]
     carried = [i for i, v in enumerate(operands) if not isinstance(v, Handle)]

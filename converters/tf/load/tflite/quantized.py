@@ -1,4 +1,4 @@
-"""Operators between int8 numbers, replayed as the ops that compute in whole numbers.
+"""Operators between int8 numbers, replayed as the ops that compute in integers.
 
 What stands here gives what TFLite's reference kernels give, bit for bit. Other operators between
 int8 numbers compute in float32 (`model.py`).
@@ -275,7 +275,7 @@ OPS: Mapping[str, Handler] = {
 
 
 def replayed(whole: Whole) -> Any:
-    """Replays an operator in whole numbers.
+    """Replays an operator in integers.
 
     Raises:
         NotServed: There is no op for it as it is.

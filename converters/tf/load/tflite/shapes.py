@@ -123,7 +123,7 @@ def _update(call: Call) -> Tensor:
         places = [min(max(p, 0), d - s) for p, d, s in zip(places, shape, size, strict=True)]
         return _pasted(x, part, places)
     if size[:1] != [1] or size[1:] != shape[1:]:
-        raise Refused("a part is replaced at a computed place that is no row")
+        raise Refused("a part is replaced at a computed place that is not a row")
     row = tf.clip_by_value(start[0], 0, shape[0] - 1)
     return written(x, row, tf.reshape(part, shape[1:]))
 

@@ -32,7 +32,7 @@ _BOUNDS = {0: (-math.inf, math.inf), 1: (0.0, math.inf), 2: (-1.0, 1.0), 3: (0.0
 
 
 class NotServed(Exception):  # noqa: N818 - it names a finding, not a failure of the program
-    """There is no op in whole numbers for an operator as it is."""
+    """There is no op in integers for an operator as it is."""
 
 
 def is_whole(tensor: file.Tensor) -> bool:

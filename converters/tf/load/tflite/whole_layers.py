@@ -52,8 +52,7 @@ def _weights(whole: Whole, channels: int, single: bool) -> _Weights:
     Args:
         whole: The operator.
         channels: Output channels.
-        single: Whether a factor for all channels is a product of float32, as that of a product of
-            matrices.
+        single: Whether a factor for all channels is a product of float32, as that of a matmul.
 
     Raises:
         NotServed: The weights or the bias are computed, or 0 stands for another number in them.

@@ -1,4 +1,4 @@
-"""Convolutions, pools, resizing and products of matrices."""
+"""Convolutions, pools, resizing and matmuls."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def refused() -> ir.Graph:
 
 
 def chosen() -> ir.Graph:
-    """Returns boxes that suppress others, and products of matrices of integers."""
+    """Returns boxes that suppress others, and matmuls of integers."""
     s = Sketch("chosen")
     boxes, scores = s.input("boxes", (B, 6, 4)), s.input("scores", (B, 2, 6))
     own = s.input("own", (B, 2, 6, 4))

@@ -2,8 +2,8 @@
 
 Keras 2 is the package `tf_keras`, which this repository does not lock: install it into a folder of
 its own, then run `PYTHONPATH=FOLDER python write.py models.zip`. Of every model there is a
-SavedModel `NAME` or a file `NAME.h5`, and `NAME.npz` with its inputs by name and all its outputs
-as `output_0`, `output_1`, ... Weights are random.
+SavedModel `NAME` or a file `NAME.h5`. Beside it, `NAME.npz` has its inputs by name and all its
+outputs as `output_0`, `output_1` and so on. Weights are random.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What Keras computes with the number of an example or with all examples, without mixing them.
 
-A flattened batch is read at `example * size + place`, and the length of a histogram is found as
-the largest number of the batch, held within limits that leave only one. Both vanish in what uses
+A flattened batch is read at `example * size + place`. The length of a histogram is found as the
+largest number of the batch, held within limits that leave only one. Both vanish in what uses
 them; anything else that reads them is refused.
 """
 
@@ -244,7 +244,7 @@ def gather(ctx: Context, rows: Rows) -> Result:
         or not isinstance(count, ir.Batch)
         or x.shape[:1] != (multiply(count, rows.scale),)
     ):
-        raise Unsupported("examples of the batch are taken by index")
+        raise Unsupported("batch elements are taken by index")
     build = ctx.build
     places = build.broadcast_to(rows.offset, (count, *sizes))
     own_elements = build.reshape(x, (count, rows.scale, *x.shape[1:]))

@@ -1,6 +1,6 @@
 """Images of another size by filters: every row of the result is a weighted sum of rows.
 
-A filter along one axis is a constant matrix, so that resizing is two products of matrices.
+A filter along one axis is a constant matrix, so that resizing is two matmuls.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class _Image:
         self.flat = ctx.build.reshape(x, (x.shape[0], self.rows * self.columns, x.shape[3]))
 
     def within(self, row: ir.Value, column: ir.Value) -> ir.Value:
-        """Returns where places lie in the image; one that is no number does not."""
+        """Returns where places lie in the image; one that is NaN does not."""
         sides = (
             self.build.compare(kind, place, self.math.value(limit))
             for place, size in ((row, self.rows), (column, self.columns))

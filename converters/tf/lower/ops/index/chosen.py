@@ -23,8 +23,8 @@ def places(ctx: Context, mask: ir.Value) -> ir.Value:
     """Returns the places of what is true in a mask of one axis; of one mask they are the same.
 
     Raises:
-        Unsupported: The examples of the batch decide together how many there are, or the mask is
-            in a loop.
+        Unsupported: The batch elements decide together how many there are, or the mask is in a
+            loop.
     """
     low = ctx.low
     if isinstance(mask.shape[0], ir.Batch):

@@ -30,7 +30,7 @@ def _gather(ctx: Context) -> Result:
     axis = ctx.axis(2, params.rank) if versioned else 0
     batch_dims = ctx.attr("batch_dims", 0) % (indices.rank + 1)
     if isinstance(params.shape[axis], ir.Batch):
-        raise Unsupported("examples of the batch are taken by index")
+        raise Unsupported("batch elements are taken by index")
     if indices.data is not None and batch_dims == 0 and indices.rank <= 1:
         return taken(ctx, params, indices.data, axis)
     if indices.dtype not in (ir.DType.I32, ir.DType.I64):

@@ -28,14 +28,14 @@ def scatter(
     """Changes slices of a tensor; see `ir.Scatter`.
 
     Raises:
-        Unsupported: The places are examples of the batch.
+        Unsupported: The places are batch elements.
     """
     if indices.dtype not in (ir.DType.I32, ir.DType.I64):
         indices = build.cast(indices, ir.DType.I32)
     depth = static(indices.shape[-1], "the depth of an index")
     sizes = x.shape[batch_dims : batch_dims + depth]
     if any(isinstance(d, ir.Batch) for d in (*sizes, *indices.shape[batch_dims:])):
-        raise Unsupported("examples of the batch are written by index")
+        raise Unsupported("batch elements are written by index")
     rest = x.shape[batch_dims + depth :]
     expected = (*x.shape[:batch_dims], *indices.shape[batch_dims:-1], *rest)
     if updates.shape != expected:

@@ -65,7 +65,7 @@ def _parts(arg: Tensor) -> tuple[Tensor, Tensor]:
 def _joined(real: Tensor, imaginary: Tensor) -> Tensor:
     if isinstance(real, ir.Value) and isinstance(imaginary, ir.Value):
         return Complex(real, imaginary)
-    raise Unsupported("complex numbers of which a part is no tensor")
+    raise Unsupported("complex numbers of which a part is not a tensor")
 
 
 def _partwise(handler: Handler) -> Handler:
@@ -78,7 +78,7 @@ def _partwise(handler: Handler) -> Handler:
         if isinstance(real, tuple) and isinstance(imaginary, tuple):
             return tuple(_joined(a, b) for a, b in zip(real, imaginary, strict=True))
         if isinstance(real, tuple) or isinstance(imaginary, tuple):
-            raise Unsupported("complex numbers of which a part is no tensor")
+            raise Unsupported("complex numbers of which a part is not a tensor")
         return _joined(real, imaginary)
 
     return both
@@ -97,7 +97,7 @@ def _bilinear(handler: Handler) -> Handler:
         def of(x: ir.Value, y: ir.Value) -> ir.Value:
             found = handler(replace(ctx, args=(x, y)))
             if not isinstance(found, ir.Value):
-                raise Unsupported("complex numbers of which a part is no tensor")
+                raise Unsupported("complex numbers of which a part is not a tensor")
             return found
 
         return _multiplied(ctx.build, of, a, b)
@@ -159,7 +159,7 @@ def of(ctx: Context) -> Complex:
     """
     arg = ctx.args[0]
     if not isinstance(arg, Complex):
-        raise Unsupported("complex numbers that are no spectrum")
+        raise Unsupported("complex numbers that are not a spectrum")
     return arg
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matmuls."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _whole_product(
         part = build.cast(build.mat_mul(left, right, *transposed), ir.DType.I32)
         total = part if total is None else build.binary(ir.BinaryKind.ADD, total, part)
     if total is None:
-        raise Unsupported("a product of matrices without elements")
+        raise Unsupported("a matmul without elements")
     return total
 
 

@@ -32,7 +32,7 @@ def _offset(ctx: Context, index: int) -> int:
         return 0
     offsets = set(ctx.ints(index))
     if len(offsets) != 1:
-        raise Unsupported("several diagonals at once")
+        raise Unsupported("several diagonals in one call")
     return offsets.pop()
 
 

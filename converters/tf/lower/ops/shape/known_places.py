@@ -54,7 +54,7 @@ def _partition(ctx: Context) -> Result:
 def _inverse(ctx: Context) -> Result:
     order = ctx.array(0)
     if sorted(order.tolist()) != list(range(order.size)):
-        raise Unsupported(f"{order.tolist()} is no permutation")
+        raise Unsupported(f"{order.tolist()} is not a permutation")
     return ir.constant(np.argsort(order).astype(order.dtype))
 
 

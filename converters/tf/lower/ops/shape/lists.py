@@ -34,7 +34,7 @@ def lengthened(build: Builder, known: TensorList, length: int) -> TensorList:
 
 
 def _shape_hint(ctx: Context, index: int) -> ir.Shape | None:
-    """Returns the shape of a list's elements if it is known at once."""
+    """Returns the shape of a list's elements if it is known immediately."""
     try:
         dims = ctx.dims(index).ravel()
     except Unsupported:
@@ -58,7 +58,7 @@ def _from_tensor(ctx: Context) -> Result:
 def _list(ctx: Context) -> TensorList:
     arg = ctx.args[0]
     if not isinstance(arg, TensorList):
-        raise Unsupported("a list that is no list of tensors")
+        raise Unsupported("a list that is not a list of tensors")
     return arg
 
 
@@ -66,7 +66,7 @@ def _reached(ctx: Context, known: TensorList) -> ir.Value:
     """Returns the place that is read or written; one element per example is that of its own."""
     index = ctx.value(1)
     if isinstance(known.length, ir.Batch) and (known.own is None or index is not known.own):
-        raise Unsupported("examples of the batch are taken by index")
+        raise Unsupported("batch elements are taken by index")
     return index
 
 
@@ -100,7 +100,7 @@ def _set(ctx: Context) -> Result:
     known, item = _list(ctx), ctx.value(2)
     index = _reached(ctx, known)
     if known.own is not None and any(isinstance(d, ir.Batch) for d in item.shape):
-        raise Unsupported("an example is computed from all examples of the batch")
+        raise Unsupported("an example is computed from all elements of the batch")
     if ctx.attr(RESIZE) and not known.grows:
         if index.data is None:
             raise Unsupported(GROWS)

@@ -71,7 +71,7 @@ def _part(build: Builder, x: ir.Value, axis: int, part: slice) -> ir.Value:
 
 def _taken(build: Builder, x: ir.Value, place: ir.Value, axis: int) -> ir.Value:
     if isinstance(x.shape[axis], ir.Batch):
-        raise Unsupported("examples of the batch are taken by index")
+        raise Unsupported("batch elements are taken by index")
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     return build.emit(ir.Gather(axis, wrap=True), [x, place], shape)
 
@@ -85,12 +85,12 @@ def slice_of(ctx: Context, x: ir.Value, begins: ir.Value) -> Result:
             first = _number(start)
             if isinstance(x.shape[axis], ir.Batch):
                 if first != 0 or size not in (-1, x.shape[axis]):
-                    raise Unsupported("examples of the batch are taken apart")
+                    raise Unsupported("batch elements are taken apart")
                 continue
             x = _part(build, x, axis, slice(first, None if size == -1 else first + int(size), 1))
             continue
         if isinstance(x.shape[axis], ir.Batch):
-            raise Unsupported("examples of the batch are taken by index")
+            raise Unsupported("batch elements are taken by index")
         if size == -1:
             raise Unsupported("a part whose length the inputs say")
         count = static(size, "the size of a slice")

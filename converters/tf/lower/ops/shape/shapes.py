@@ -64,7 +64,7 @@ def _reshape(ctx: Context) -> Result:
     except ValueError as err:
         raise Unsupported(str(err)) from err
     if _mixes(ctx.build.unshaped(x).shape, shape) and not _all_same(ctx, x):
-        raise Unsupported("a reshape mixes the examples of the batch")
+        raise Unsupported("a reshape mixes the batch elements")
     return ctx.build.reshape(x, shape)
 
 
@@ -262,7 +262,7 @@ def _one_axis(ctx: Context, i: int, dim: ir.Dim) -> tuple[int, int, ir.Dim]:
         whole = step == 1 and not shrink
         if whole and (no_begin or begin == 0) and (no_end or end in (dim, _END)):
             return 0, 1, dim
-        raise Unsupported("examples of the batch are taken apart")
+        raise Unsupported("batch elements are taken apart")
     if isinstance(step, ir.Batch) or isinstance(begin, ir.Batch) or isinstance(end, ir.Batch):
         raise Unsupported("a slice that depends on the batch size")
     if any(map(is_open, (dim, begin, end))) and not shrink:
@@ -320,7 +320,7 @@ def _slice(ctx: Context) -> Result:
             raise Unsupported("a slice that depends on the batch size")
         if isinstance(dim, ir.Batch):
             if begin != 0 or size not in (-1, dim):
-                raise Unsupported("examples of the batch are taken apart")
+                raise Unsupported("batch elements are taken apart")
             counts.append(dim)
         else:
             count = dim - begin if size == -1 else static(size, "the size of a slice")

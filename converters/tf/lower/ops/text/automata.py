@@ -31,7 +31,7 @@ _FINAL = 0
 
 @dataclass
 class _Parts:
-    """An automaton that may be in several states at once.
+    """An automaton that may be in several states at the same time.
 
     Attributes:
         steps: For each state, ranges of bytes and where they lead.

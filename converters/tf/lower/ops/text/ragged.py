@@ -1,7 +1,7 @@
 """The tokens of texts: how TensorFlow says where they lie, and what becomes of their numbers.
 
-`tf.strings.split` and its like give all tokens of a call one after the other, and numbers from
-which their texts follow. Here these numbers are never computed: what reads them is recognized.
+Ops such as `tf.strings.split` give all tokens of a call one after the other, and numbers from which
+their texts follow. Here these numbers are never computed: what reads them is recognized.
 """
 
 from __future__ import annotations
