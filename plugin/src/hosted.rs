@@ -50,6 +50,7 @@ const POOLED_WHOLE: &[DataType] = &[
     DataType::UINT16,
 ];
 const HALF: &[DataType] = &[DataType::HALF];
+const UP_TO_HALF: &[DataType] = &[DataType::FLOAT, DataType::DOUBLE, DataType::HALF];
 const COMPLEX: &[DataType] = &[DataType::COMPLEX64];
 
 const fn row(
@@ -107,26 +108,22 @@ const ROWS: &[Row] = &[
     ),
     row(&["MirrorPadGrad"], ALL_FLOATS, &["paddings"]),
     row(&["Roll"], MOVED, &["shift", "axis"]),
-    row(&["ResizeBicubic", "ResizeArea"], F32, &["size"]),
-    row(&["ResizeBicubicGrad", "LRN", "LRNGrad"], F32, &[]),
+    row(&["ResizeBicubic", "ResizeArea"], ALL_FLOATS, &["size"]),
+    row(&["ResizeBicubicGrad"], FLOATS, &[]),
+    row(&["LRN", "LRNGrad"], &[DataType::FLOAT, DataType::HALF], &[]),
+    row(&["RGBToHSV", "HSVToRGB"], ALL_FLOATS, &[]),
     row(
-        &[
-            "RGBToHSV",
-            "HSVToRGB",
-            "AdjustContrastv2",
-            "AdjustHue",
-            "AdjustSaturation",
-        ],
+        &["AdjustContrastv2", "AdjustHue", "AdjustSaturation"],
         F32,
         &[],
     ),
-    row(&["CropAndResize"], F32, &["crop_size"]),
-    row(&["CropAndResizeGradImage"], F32, &["image_size"]),
-    row(&["CropAndResizeGradBoxes"], F32, &[]),
+    row(&["CropAndResize"], UP_TO_HALF, &["crop_size"]),
+    row(&["CropAndResizeGradImage"], UP_TO_HALF, &["image_size"]),
+    row(&["CropAndResizeGradBoxes"], UP_TO_HALF, &[]),
     Row {
         ops: &["ImageProjectiveTransformV3"],
         attr: "dtype",
-        types: F32,
+        types: ALL_FLOATS,
         host: &["output_shape"],
     },
     row(
@@ -166,31 +163,20 @@ const ROWS: &[Row] = &[
         FLOATS,
         &[],
     ),
+    row(&["MatrixInverse", "Qr"], UP_TO_HALF, &[]),
     row(
-        &[
-            "MatrixInverse",
-            "MatrixSolve",
-            "MatrixTriangularSolve",
-            "Qr",
-            "Svd",
-        ],
+        &["MatrixSolve", "MatrixTriangularSolve", "Svd"],
         FLOATS,
         &[],
     ),
     row(&["SelfAdjointEigV2"], FLOATS, &[]),
     row(&["CumulativeLogsumexp"], ALL_FLOATS, &["axis"]),
     row(
-        &[
-            "BesselI0e",
-            "BesselI1e",
-            "Digamma",
-            "Erfinv",
-            "Lgamma",
-            "Ndtri",
-        ],
-        FLOATS,
+        &["BesselI0e", "BesselI1e", "Digamma", "Lgamma"],
+        UP_TO_HALF,
         &[],
     ),
+    row(&["Erfinv", "Ndtri"], FLOATS, &[]),
     row(
         &["Betainc", "Igamma", "Igammac", "Polygamma", "Zeta"],
         FLOATS,

@@ -228,7 +228,7 @@ CALLS: Mapping[str, Calls] = {
     "ResizeBicubic": _of(_resize((7, 3)), _resize((4, 5))),
     "ResizeArea": _of(_resize((7, 3)), _resize((2, 2))),
     "ResizeBicubicGrad": _of(
-        lambda t: _call(grads=_some(t, 2, 7, 3, 3), original_image=_some(t, 2, 4, 5, 3))
+        lambda t: _call(grads=_some(FLOAT, 2, 7, 3, 3), original_image=_some(t, 2, 4, 5, 3))
     ),
     "LRN": _of(lambda t: _call({"depth_radius": 2}, input=_some(t, 2, 3, 3, 7))),
     "LRNGrad": _of(
@@ -244,11 +244,11 @@ CALLS: Mapping[str, Calls] = {
     ),
     "CropAndResizeGradImage": _of(
         lambda t: _call(
-            {"T": t}, grads=_some(t, 2, 3, 4, 3), **_boxes(image_size=_ints(2, 6, 5, 3))
+            {"T": t}, grads=_some(FLOAT, 2, 3, 4, 3), **_boxes(image_size=_ints(2, 6, 5, 3))
         )
     ),
     "CropAndResizeGradBoxes": _of(
-        lambda t: _call(grads=_some(t, 2, 3, 4, 3), image=_some(t, 2, 6, 5, 3), **_boxes())
+        lambda t: _call(grads=_some(FLOAT, 2, 3, 4, 3), image=_some(t, 2, 6, 5, 3), **_boxes())
     ),
     "ImageProjectiveTransformV3": _of(_transform),
     **{f"Segment{how}": _segment for how in ("Max", "Mean", "Min", "Prod", "Sum")},

@@ -112,12 +112,19 @@ def _images(x: tf.Tensor, format: str) -> tf.Tensor:
     return tf.nn.avg_pool2d(y, [3, 2], [2, 1], "VALID", format)
 
 
+def _volumes(x: tf.Tensor, format: str) -> tf.Tensor:
+    weights = tf.reshape(tf.range(2 * 2 * 3 * 3 * 4, dtype=x.dtype) / 50.0, [2, 2, 3, 3, 4])
+    steps = [1, 1, 1, 2, 1] if format == "NCDHW" else [1, 1, 2, 1, 1]
+    return tf.nn.conv3d(x, weights, steps, "SAME", format)
+
+
 FIRST = [
     (_pools, (2, 4, 5, 6, 3), "NCDHW", kind) for kind in (tf.float32, tf.float16, tf.bfloat16)
 ] + [
     (_blocks, (2, 3, 2, 8), "NCHW", tf.float32),
     (_blocks, (2, 3, 2, 8), "NCHW", tf.float64),
     (_images, (2, 6, 7, 4), "NCHW", tf.float64),
+    (_volumes, (2, 3, 4, 5, 3), "NCDHW", tf.float64),
 ]
 
 

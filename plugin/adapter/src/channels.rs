@@ -35,6 +35,7 @@ const ROWS: &[Row] = &[
             "AvgPool",
             "AvgPool3D",
             "Conv2D",
+            "Conv3D",
             "DepthToSpace",
             "DepthwiseConv2dNative",
             "MaxPool",
@@ -58,7 +59,11 @@ const ROWS: &[Row] = &[
     ),
     row(&["AvgPool3DGrad", "AvgPoolGrad"], &[1], &[0], true),
     row(
-        &["Conv2DBackpropInput", "DepthwiseConv2dNativeBackpropInput"],
+        &[
+            "Conv2DBackpropInput",
+            "Conv3DBackpropInputV2",
+            "DepthwiseConv2dNativeBackpropInput",
+        ],
         &[2],
         &[0],
         true,
@@ -66,6 +71,7 @@ const ROWS: &[Row] = &[
     row(
         &[
             "Conv2DBackpropFilter",
+            "Conv3DBackpropFilterV2",
             "DepthwiseConv2dNativeBackpropFilter",
         ],
         &[0, 2],

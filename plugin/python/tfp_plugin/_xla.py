@@ -87,6 +87,9 @@ _LIMITS: Final = (
     "only supports NHWC",
     "only supports NDHWC",
     "only supports the NHWC",
+    "grouped convolutions are not supported on CPU",
+    "not yet support dilation rates larger than 1",
+    "only supports dilated rates of 1",
 )
 _MISSING: Final = ("No OpKernel was registered", "No registered '")
 
@@ -102,6 +105,8 @@ def _rescue(kind: Any, device_type: str) -> None:
 
     call = kind.__call__
     rescued: Any = weakref.WeakKeyDictionary()
+    # Keras makes a function anew for each call of a layer.
+    told: set[tuple[str, str]] = set()
 
     def on_cpu(function: Any, args: Any, kwargs: Any) -> Any:
         with ops.device("/device:CPU:0"):
@@ -124,11 +129,14 @@ def _rescue(kind: Any, device_type: str) -> None:
                 raise
         with ops.device("/device:CPU:0"):
             rescued[self] = self._clone(None)
-        _LOG.warning(
-            "function %s runs on the CPU with XLA, because nothing else computes it: %s",
-            self._name,
-            next(line for line in reason.splitlines() if _is_missing(line) or _is_limit(line)),
-        )
+        line = next(line for line in reason.splitlines() if _is_missing(line) or _is_limit(line))
+        if (self._name, line) not in told:
+            told.add((self._name, line))
+            _LOG.warning(
+                "function %s runs on the CPU with XLA, because nothing else computes it: %s",
+                self._name,
+                line,
+            )
         return on_cpu(self, args, kwargs)
 
     kind.__call__ = guarded
@@ -144,7 +152,10 @@ def _is_limit(reason: str) -> bool:
 
 
 def _is_pure(function: Any, args: Any, kwargs: Any) -> bool:
-    """Whether a function has changed nothing when one of its ops fails."""
+    """Whether a function has changed nothing when one of its ops fails.
+
+    One that reads a variable is none of these: XLA reads no variable of another device.
+    """
     from tensorflow.python.framework import op_def_registry
 
     definition = function.get_concrete_function(*args, **kwargs).graph.as_graph_def()

@@ -79,6 +79,7 @@ pub(super) const ROWS: &[Row] = &[
         &[
             "AvgPool",
             "Conv2D",
+            "Conv3D",
             "DepthwiseConv2dNative",
             "MaxPool",
             "MaxPoolGrad",
@@ -88,16 +89,27 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(&["AvgPoolGrad"], F64, &["orig_input_shape"]),
     row(
-        &["Conv2DBackpropInput", "DepthwiseConv2dNativeBackpropInput"],
+        &[
+            "Conv2DBackpropInput",
+            "Conv3DBackpropInputV2",
+            "DepthwiseConv2dNativeBackpropInput",
+        ],
         F64,
         &["input_sizes"],
     ),
     row(
         &[
             "Conv2DBackpropFilter",
+            "Conv3DBackpropFilterV2",
             "DepthwiseConv2dNativeBackpropFilter",
         ],
         F64,
         &["filter_sizes"],
     ),
+    row(
+        &["ResizeBilinear", "ResizeNearestNeighborGrad"],
+        F64,
+        &["size"],
+    ),
+    row(&["ResizeBilinearGrad"], F64, &[]),
 ];
