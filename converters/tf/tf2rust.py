@@ -30,7 +30,6 @@ from converters.tf.ir.expressions import Size, counted
 from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
-from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.convert import convert
 from converters.tf.lower.trace import Loaded, Trace
 from converters.tf.passes import dynamic
@@ -164,28 +163,33 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
 def _sized(request: Request, progress: Progress) -> Result:
     """Converts a model; images of open size get the usual one if they can't stay open."""
     needed = fixed_sizes(request.options, request.web)
-    shapes = request.load.shapes.with_sides(needed)
+    request = _with_sides(request, needed)
     try:
-        return _limited(request, shapes, progress)
+        return _limited(request, progress)
     except (UnsupportedError, UsageError, FeaturesError) as err:
         recorded_wrong = isinstance(err, FeaturesError) and request.features is not None
-        if needed or not shapes.opened or recorded_wrong:
+        if needed or not request.load.shapes.opened or recorded_wrong:
             raise
         refused = err
     _forget(refused)
     progress("open sizes of images are refused: load again")
     first = refused.problems[0]
     why = f"{first.where}: {shortened(first.what, _REASON)}"
-    shapes = shapes.with_sides(f"the model does not convert with an open size: {why}")
+    request = _with_sides(request, f"the model does not convert with an open size: {why}")
     try:
-        return _limited(request, shapes, progress)
+        return _limited(request, progress)
     except UsageError:  # A flag that needs what is open, such as `--max`.
         raise refused from None
 
 
-def _limited(request: Request, shapes: FixedShapes, progress: Progress) -> Result:
-    """Converts a model with some shapes, within the budget for its constants."""
-    request = replace(request, load=replace(request.load, shapes=shapes))
+def _with_sides(request: Request, why: str) -> Request:
+    """Returns a request where images of open size get the usual one, with a reason, or none."""
+    shapes = request.load.shapes.with_sides(why)
+    return replace(request, load=replace(request.load, shapes=shapes))
+
+
+def _limited(request: Request, progress: Progress) -> Result:
+    """Converts a model within the budget for its constants."""
     with budget.limited(_stored(request.model), lambda where: _passed(request.model, where)):
         return _converted(request, progress)
 

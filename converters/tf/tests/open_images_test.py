@@ -146,7 +146,7 @@ def test_a_bound_leaves_them_open_without_std(tmp_path: Path) -> None:
     assert (_shape(result), result.notes) == ("[1, height, width, 3]", ())
     assert _recorded(result) == (1, 32, 40, 3)
     options = Options("net", "net", profile=Profile.NO_STD, most=most[:1])
-    with pytest.raises(UsageError, match="leaves width open .*--max width=512"):
+    with pytest.raises(UsageError, match=r"leaves width open .*--max width=512"):
         _converted(_net(), tmp_path, options)
 
 
