@@ -114,6 +114,8 @@ def test_what_the_converter_decides_is_said(tmp_path: Path) -> None:
         assert len(report["notes"]) == len(notes)
         for line in [*notes, *report["notes"]]:
             assert what in line
+        if name == "image":
+            assert report["inputs"][0]["shape"] == ["batch", "height", "width", 3]
 
 
 def test_states_are_an_input_and_an_output_each(tmp_path: Path) -> None:
