@@ -40,7 +40,7 @@ def sizes_advised(err: UnsupportedError, names: Sequence[str]) -> UnsupportedErr
 _SHOWN = 300
 
 
-def shortened(err: BaseException) -> str:
-    """Returns what an error of another program says, on one line that fits a terminal."""
+def shortened(err: BaseException | str, most: int = _SHOWN) -> str:
+    """Returns what an error of another program says, on one line of so many characters."""
     text = " ".join(str(err).split()) or type(err).__name__
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + " ..."
+    return text if len(text) <= most else text[:most] + " ..."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,10 +18,10 @@ from converters.tf.describe.steady import needed, settled, unsettled
 from converters.tf.emit.crate import Features, crate_files
 from converters.tf.emit.first_values import MOST, is_filled
 from converters.tf.emit.model import ModelText, model_text
-from converters.tf.emit.open_problems import open_problem, text_problem
+from converters.tf.emit.open_problems import fixed_sizes, open_problem, text_problem
 from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
-from converters.tf.errors import FileError, shortened, sizes_advised
+from converters.tf.errors import FeaturesError, FileError, shortened, sizes_advised
 from converters.tf.ir import budget
 from converters.tf.ir.agreeing import differences
 from converters.tf.ir.dimensions import all_names, joined
@@ -44,6 +45,8 @@ _OBJECTS = 1_000_000
 _HALF_TOLERANCE = 2e-2
 # The same for int8: a last bit before it can decide to which of 127 steps a number is rounded.
 _INT8_TOLERANCE = 1e-2
+# Characters of the reason why a model does not convert with open sizes.
+_REASON = 160
 # What is said of an output that rounding decides for the recorded inputs.
 _DOUBTFUL = (
     "rounding decides it for the recorded inputs, such as the order of nearly equal scores, so that"
@@ -67,6 +70,7 @@ class Request:
         features: Recorded inputs and predictions; made here if not given.
         rustfmt: The program that lays out the text.
         crate_only: Leave out the description of the source model.
+        web: Whether the crate is for an npm package, whose sizes are fixed.
     """
 
     model: Path
@@ -75,6 +79,7 @@ class Request:
     features: Path | None = None
     rustfmt: str | None = None
     crate_only: bool = False
+    web: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,13 +152,54 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
             raise UsageError(Problem("--max", what, "leave it out, or pass --profile=no_std"))
         shapes = replace(request.load.shapes, batch=request.load.shapes.batch or 1)
         request = replace(request, load=replace(request.load, shapes=shapes))
-    limit = budget.limited(_stored(request.model), lambda where: _passed(request.model, where))
-    with limit, _few_searches():
+    with _few_searches():
         try:
-            return _converted(request, progress)
+            return _sized(request, progress)
         except MemoryError as err:
             what = f"the conversion needs more memory than there is: {shortened(err)}"
             raise FileError(Problem(str(request.model), what)) from err
+
+
+def _sized(request: Request, progress: Progress) -> Result:
+    """Converts a model; images of open size get the usual one if they can't stay open."""
+    needed = fixed_sizes(request.options, request.web)
+    request = _with_sides(request, needed)
+    try:
+        return _limited(request, progress)
+    except (UnsupportedError, UsageError, FeaturesError) as err:
+        recorded_wrong = isinstance(err, FeaturesError) and request.features is not None
+        if needed or not request.load.shapes.opened or recorded_wrong:
+            raise
+        refused = err
+    _forget(refused)
+    progress("open sizes of images are refused: load again")
+    first = refused.problems[0]
+    why = f"{first.where}: {shortened(first.what, _REASON)}"
+    request = _with_sides(request, f"the model does not convert with an open size: {why}")
+    try:
+        return _limited(request, progress)
+    except UsageError:  # A flag that needs what is open, such as `--max`.
+        raise refused from None
+
+
+def _with_sides(request: Request, why: str) -> Request:
+    """Returns a request where images of open size get the usual one, with a reason, or none."""
+    shapes = request.load.shapes.with_sides(why)
+    return replace(request, load=replace(request.load, shapes=shapes))
+
+
+def _limited(request: Request, progress: Progress) -> Result:
+    """Converts a model within the budget for its constants."""
+    with budget.limited(_stored(request.model), lambda where: _passed(request.model, where)):
+        return _converted(request, progress)
+
+
+def _forget(err: BaseException | None) -> None:
+    """Lets go of the model that the frames of an error hold."""
+    while err is not None:
+        traceback.clear_frames(err.__traceback__)
+        err = err.__cause__ or err.__context__
+    gc.collect()
 
 
 @contextlib.contextmanager

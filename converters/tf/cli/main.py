@@ -309,6 +309,7 @@ def _convert() -> int:
         ),
         features=Path(_FV.value) if _FV.value else None,
         rustfmt=_rustfmt(),
+        web=compiler is not None,
     )
     start = time.monotonic()
     result = tf2rust.run(request, _progress)

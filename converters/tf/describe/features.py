@@ -14,6 +14,7 @@ from converters.tf import ir
 from converters.tf.emit.crate import Features
 from converters.tf.emit.model import feature_keys
 from converters.tf.errors import FeaturesError, shortened
+from converters.tf.ir.expressions import Size, names_of
 from converters.tf.ir.fixed import fixed, multiples, open_dims, sizes_of
 from converters.tf.ir.longest import longest_dims
 from converters.tf.ir.samples import made_texts
@@ -22,8 +23,12 @@ from tools.codegen.conversion import Problem
 
 # Examples that are made if there is no file.
 _EXAMPLES = 3
-# What open dimensions are if there is no file: the first that the model takes.
+# What open dimensions are if there is no file: the first that the model takes. An image is larger
+# than the windows of a deep network, which halves it five times.
 _SIZES = (7, 19, 67, 259, 1031, 4099, 16411)
+_SIDES = (67, 131, 259, 19, 7, 1031, 4099)
+# The rank of an image, how many of its dimensions are open then, and its numbers of channels.
+_IMAGE, _CHANNELS = (4, 2), (1, 3, 4)
 # Integers that are made for an input of which nothing is known.
 _INTEGERS = 10
 # The same for further attempts, after which only 0 is left.
@@ -81,24 +86,34 @@ def with_sizes(
             raise FeaturesError(Problem(str(path), str(err))) from err
     told = longest_dims(graph)
     names = [name for name in open_dims(graph) if name not in told]
-    for least in _SIZES:
+    sides, steps = _sides(graph), multiples(graph)
+    for least, side in zip(_SIZES, _SIDES, strict=True):
+        sizes = {}
+        for place, name in enumerate(names):
+            step = steps.get(name, 1)
+            size = max((side if name in sides else least) // step, 1) + place
+            sizes[name] = min(size, most.get(name, size * step) // step) * step
         try:
-            wanted = {name: least + place for place, name in enumerate(names)}
-            sizes = {n: min(size, most.get(n, size)) for n, size in wanted.items()}
-            steps = multiples(graph)
-            return fixed(graph, {n: _stepped(s, steps.get(n, 1)) for n, s in sizes.items()})
+            return fixed(graph, sizes)
         except ValueError:
             continue
-    what = f"the model takes no inputs whose {', '.join(names)} are {least}"
+    tried = " x ".join(str(size) for size in sizes.values())
+    what = f"the model takes no inputs whose {', '.join(names)} are {tried}"
     advice = (
         "record inputs that it takes, and pass them as --path_to_fv, or give sizes by --input_shape"
     )
     raise FeaturesError(Problem("made features", what, advice))
 
 
-def _stepped(size: int, step: int) -> int:
-    """Returns the multiple of a number that is nearest below a size, or the first one."""
-    return max(size // step, 1) * step
+def _sides(graph: ir.Graph) -> frozenset[str]:
+    """Returns the names of open dimensions that are sides of images."""
+    found: set[str] = set()
+    for port in graph.inputs:
+        dims = [dim for dim in port.value.shape[1:] if isinstance(dim, Size)]
+        channels = any(dim in _CHANNELS for dim in port.value.shape[1:] if isinstance(dim, int))
+        if (port.value.rank, len(dims)) == _IMAGE and channels:
+            found.update(name for dim in dims for name in names_of(dim))
+    return frozenset(found)
 
 
 def made(

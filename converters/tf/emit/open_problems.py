@@ -53,6 +53,22 @@ def open_problem(graph: ir.Graph, options: Options) -> Problem | None:
     return None
 
 
+def fixed_sizes(options: Options, web: bool) -> str:
+    """Returns why all sizes have to be fixed, whatever the model, or nothing.
+
+    Args:
+        options: How the crate is to be.
+        web: Whether it becomes an npm package.
+    """
+    if web:
+        return "a package has fixed sizes"
+    if options.binary:
+        return "confidence levels are for fixed sizes"
+    if options.profile is Profile.NO_STD and not options.most:
+        return "a crate without std has fixed memory, unless --max says how large each size may be"
+    return ""
+
+
 def sizes_advice(graph: ir.Graph) -> str:
     """Returns how the open dimensions of a model are fixed."""
     told = longest_dims(graph)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from converters.tf.ir.dimensions import Text
 from tools.codegen.conversion import Problem, UsageError
@@ -32,11 +32,15 @@ class FixedShapes:
         shapes: Dimensions by input, all or all but the batch; the empty name is for an only input.
             `None` leaves one open.
         batch: The number of examples of each call; `None` leaves it to the call.
+        images: Why images of open height and width get the usual size; if empty, they stay open.
+        opened: Inputs whose height and width `given` left open although nobody asked for it.
         assumed: What `given` took for dimensions that nobody gave: a line for each input.
     """
 
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     batch: int | None = None
+    images: str = ""
+    opened: list[str] = field(default_factory=list, compare=False)
     assumed: list[str] = field(default_factory=list, compare=False)
 
     def named(self, inputs: Sequence[tuple[str, tuple[int | None, ...]]]) -> list[tuple[Text, ...]]:
@@ -72,7 +76,7 @@ class FixedShapes:
 
         Args:
             inputs: All inputs of the model: names and shapes.
-            sides: Whether the sides of an image get the usual size if they are open.
+            sides: Whether the sides of an image may get the usual size if they are open.
 
         Raises:
             UsageError: With all that is wrong: shapes for inputs that the model has not, or for
@@ -138,13 +142,23 @@ class FixedShapes:
         image = sides and len(shape) == 4 and shape[3] in _IMAGE_CHANNELS
         if not image or shape[1:3] != (None, None):
             return shape
+        if not self.images:
+            self.opened.append(name)
+            return shape
         taken = (shape[0], _IMAGE_SIDE, _IMAGE_SIDE, shape[3])
         self.assumed.append(
-            f"input {name}: its shape {_text(shape)} leaves the size open; {_text(taken)} is "
-            f"taken, for another give --input_shape {name}={_flag(shape[1:])} with numbers, or as "
-            "it is to leave it open"
+            f"input {name}: {_text(taken)} is taken for its shape {_text(shape)}: {self.images} "
+            f"(for another size give --input_shape {name}={_flag(shape[1:])} with numbers)"
         )
         return taken
+
+    def with_sides(self, why: str) -> FixedShapes:
+        """Returns the same where images of open size stay open, or get the usual size.
+
+        Args:
+            why: Why they get it; empty to leave them open.
+        """
+        return replace(self, images=why, opened=[], assumed=[])
 
 
 def open_name(prefix: str, axis: int, rank: int) -> str:

@@ -93,7 +93,11 @@ def test_what_the_converter_decides_is_said(tmp_path: Path) -> None:
     given = keras.Input((8,), name="given")
     best = keras.ops.argmax(layers.Softmax()(layers.Dense(3)(given) * 1e-7), -1)
     models = {
-        "image": (keras.Model(image, layers.GlobalAveragePooling2D()(image)), "[?, 224, 224, 3]"),
+        "image": (keras.Model(image, layers.GlobalAveragePooling2D()(image)), ""),
+        "smooth": (
+            keras.Model(image, layers.UpSampling2D(interpolation="bilinear")(image)),
+            "[?, 224, 224, 3]",
+        ),
         "state": (keras.Model(rows, layers.LSTM(3, stateful=True, name="kept")(rows)), "kept"),
         "close": (keras.Model(given, best), "rounding decides it"),
         "words": (keras.Model(given, layers.Embedding(30, 4)(given)), ""),
@@ -110,6 +114,8 @@ def test_what_the_converter_decides_is_said(tmp_path: Path) -> None:
         assert len(report["notes"]) == len(notes)
         for line in [*notes, *report["notes"]]:
             assert what in line
+        if name == "image":
+            assert report["inputs"][0]["shape"] == ["batch", "height", "width", 3]
 
 
 def test_states_are_an_input_and_an_output_each(tmp_path: Path) -> None:
