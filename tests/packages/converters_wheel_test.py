@@ -101,17 +101,15 @@ def test_cargo_builds_a_crate_on_the_runtime_of_the_wheel(
         f"keras.layers.Dense(2)]).save({str(model)!r})"
     )
     clean.checked(clean.run([str(venv.python), "-c", make], TFP_DISABLE="1"))
-    command = [venv.script("tf2rust"), "--path_to_tf_model", model, "--path_to_save", out]
-    clean.checked(clean.run([*command, "--runtime", "crate"], cwd=tmp_path))
+    command = [str(venv.script("tf2rust")), "--path_to_tf_model", str(model)]
+    command += ["--path_to_save", str(out), "--runtime", "crate"]
+    clean.checked(clean.run(command, cwd=tmp_path))
     crate = out / "rust_generated_code"
     assert not (crate / "src/runtime").exists()
-    cargo = [CARGO, "test", "--offline", "--quiet", "--config=profile.dev.opt-level=0"]
-    variables = {
-        "PATH": f"{CC.parent}:/usr/local/bin:/usr/bin:/bin",
-        "CARGO_HOME": str(tmp_path / "home"),
-        "RUSTC": str(RUSTC),
-    }
-    assert "test result: ok" in clean.checked(clean.run(cargo, cwd=crate, **variables))
+    command = [str(CARGO), "test", "--offline", "--quiet", "--config=profile.dev.opt-level=0"]
+    home, path = tmp_path / "home", f"{CC.parent}:/usr/local/bin:/usr/bin:/bin"
+    done = clean.run(command, cwd=crate, PATH=path, CARGO_HOME=str(home), RUSTC=str(RUSTC))
+    assert "test result: ok" in clean.checked(done)
     assert 'source = "' not in (crate / "Cargo.lock").read_text()
 
 
