@@ -346,6 +346,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         # What nothing is borrowed for has no lifetime.
         "inputs_type": "Inputs<'_>" if text.inputs else "Inputs",
         "words": [_view(p, text.opened) for p in text.outputs if p.lists],
+        "facts": [tuple(map(string_literal, fact)) for fact in options.facts],
         "linked": linked,
         "vendor": FOLDER if linked and options.runtime_place == VENDORED else "",
         "runtime_place": options.runtime_place.toml(),

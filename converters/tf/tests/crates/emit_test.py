@@ -247,6 +247,20 @@ def test_only_binary_classifiers_have_confidence_levels() -> None:
     assert levels["model/thresholds.json"] == b"{}"
 
 
+def test_what_a_file_says_of_itself_is_a_constant() -> None:
+    plain = emitted(graphs.mlp(), Options("mlp", "graphs.py"))
+    assert b"METADATA" not in plain["src/lib.rs"]
+    facts = (("author", 'A "B"'), ("classes", "{0: 'cat',\n1: 'dog'}"))
+    for profile in Profile:
+        options = Options("mlp", "graphs.py", profile=profile, facts=facts)
+        text = emitted(graphs.mlp(), options)["src/lib.rs"].decode()
+        constant = " ".join(text.rpartition("pub const METADATA:")[2].split())
+        assert constant == (
+            '&[(&str, &str)] = &[("author", "A \\"B\\""), '
+            "(\"classes\", \"{0: 'cat',\\n1: 'dog'}\")];"
+        )
+
+
 def test_only_needed_files_are_copied() -> None:
     files = emitted(graphs.mlp(), Options("mlp", "graphs.py"))
     names = {p.removeprefix("src/runtime/") for p in files if p.startswith("src/runtime/")}
