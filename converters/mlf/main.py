@@ -74,8 +74,8 @@ _EMBEDDED_FROM = flags.DEFINE_string(
     "embedded_from",
     None,
     "where Cargo finds the crate tfp-embedded: path=FOLDER (converters/embedded of a checkout, "
-    "absolute or from the crate's folder), git=URL, or version=VERSION; the models then have a "
-    "Runner with its traits",
+    "absolute or from the crate's folder), git=URL, or registry=NAME,version=VERSION with a "
+    "registry of yours; the models then have a Runner with its traits",
 )
 _CALLS = flags.DEFINE_bool(
     "profile_calls",

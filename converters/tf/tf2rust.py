@@ -236,6 +236,7 @@ def _converted(request: Request, progress: Progress) -> Result:
         options,
         states=(*options.states, *((s.given, s.following) for s in loaded.states)),
         first={s.given: s.first for s in loaded.states},
+        facts=loaded.facts,
     )
     graph = graph_of(loaded, progress)
     if _multiplies_bytes(request):

@@ -16,6 +16,7 @@ from tests.packages import clean
 
 WHEEL = pathlib.Path(os.environ["WHEEL"]).absolute()
 ARCHIVE = pathlib.Path(os.environ["MLF"]).absolute()
+CARGO, CC, RUSTC = (pathlib.Path(os.environ[name]).absolute() for name in ("CARGO", "CC", "RUSTC"))
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,29 @@ def test_tf2rust_writes_what_it_writes_in_the_repository(
     written = tree(installed)
     assert any(name.endswith("Cargo.toml") for name in written)
     assert written == tree(reference)
+
+
+def test_cargo_builds_a_crate_on_the_runtime_of_the_wheel(
+    venv: clean.Venv, tmp_path: pathlib.Path
+) -> None:
+    """Offline, without a registry: the packages of the runtime and of the kernels come along."""
+    model, out = tmp_path / "small.keras", tmp_path / "out"
+    make = (
+        "import keras; keras.utils.set_random_seed(1); "
+        "keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation='relu'), "
+        f"keras.layers.Dense(2)]).save({str(model)!r})"
+    )
+    clean.checked(clean.run([str(venv.python), "-c", make], TFP_DISABLE="1"))
+    command = [str(venv.script("tf2rust")), "--path_to_tf_model", str(model)]
+    command += ["--path_to_save", str(out), "--runtime", "crate"]
+    clean.checked(clean.run(command, cwd=tmp_path))
+    crate = out / "rust_generated_code"
+    assert not (crate / "src/runtime").exists()
+    command = [str(CARGO), "test", "--offline", "--quiet", "--config=profile.dev.opt-level=0"]
+    home, path = tmp_path / "home", f"{CC.parent}:/usr/local/bin:/usr/bin:/bin"
+    done = clean.run(command, cwd=crate, PATH=path, CARGO_HOME=str(home), RUSTC=str(RUSTC))
+    assert "test result: ok" in clean.checked(done)
+    assert 'source = "' not in (crate / "Cargo.lock").read_text()
 
 
 def test_the_library_is_the_program(venv: clean.Venv, tmp_path: pathlib.Path) -> None:

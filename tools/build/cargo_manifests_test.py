@@ -81,6 +81,28 @@ def test_the_oldest_rust_is_that_of_the_launcher_and_of_converted_models() -> No
     assert f"cargo +{oldest} check" in (TREE / "RELEASING.md").read_text()
 
 
+def test_the_packages_in_converted_models_are_ours() -> None:
+    """tf2rust writes manifests that stand alone: of the workspace, only what others need."""
+    crates = manifests()
+    for folder in ("kernels", "converters/runtime"):
+        ours = crates[folder]
+        name = ours["package"]["name"]
+        text = (TREE / f"converters/tf/templates/vendor/{name}.toml").read_text()
+        written = tomllib.loads(text)
+        for key in ("name", "version", "edition", "rust-version", "license", "description"):
+            assert written["package"][key] == value(ours, key), f"{name}: {key}"
+        assert written["features"] == ours["features"], name
+        needed = ours.get("dependencies", {})
+        assert written.get("dependencies", {}) == {
+            crate: {
+                **{key: given for key, given in table.items() if key != "version"},
+                "path": f"../{crate}",
+            }
+            for crate, table in needed.items()
+        }
+        assert not written.keys() & {"lints", "dev-dependencies", "workspace"}, name
+
+
 def test_packages_for_others_have_names_of_ours() -> None:
     """`tfp` on the public index is somebody else's; a name with `_` is not one that we publish."""
     for folder, manifest in manifests().items():

@@ -47,6 +47,7 @@ from converters.tf.emit.options import (
     WeightsMode,
     WeightType,
 )
+from converters.tf.emit.packages import VENDORED
 from converters.tf.errors import FileError
 from converters.tf.web.compile import Compiler, find_compiler
 from tools.codegen import program
@@ -100,15 +101,18 @@ _RUNTIME = flags.DEFINE_enum_class(
 )
 _RUNTIME_FROM = flags.DEFINE_string(
     "runtime_from",
-    "",
-    "where Cargo finds the crate tfp-runtime, for --runtime=crate: path=FOLDER (converters/runtime"
-    " of a checkout, absolute or from the crate's folder), git=URL, or version=VERSION",
+    "vendored",
+    "where Cargo finds the crate tfp-runtime, for --runtime=crate: vendored (in the crate's folder"
+    " vendor, which is written as well), path=FOLDER (such a folder vendor/tfp-runtime of another"
+    " crate, or converters/runtime of a checkout; absolute or from the crate's folder), git=URL, or"
+    " registry=NAME,version=VERSION with a registry of yours",
 )
 _EMBEDDED_FROM = flags.DEFINE_string(
     "embedded_from",
     None,
-    "where Cargo finds the crate tfp-embedded, for --profile=no_std: as for --runtime_from; the"
-    " crate then has a Runner with its traits",
+    "where Cargo finds the crate tfp-embedded, for --profile=no_std: path=FOLDER"
+    " (converters/embedded of a checkout), git=URL, or registry=NAME,version=VERSION with a"
+    " registry of yours; the crate then has a Runner with its traits",
 )
 _EXPLAIN = flags.DEFINE_bool("explain", False, "print layers, ops, shapes, MACs and bytes")
 _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
@@ -234,7 +238,9 @@ def _runtime_place(linked: bool) -> CratePlace:
     """Returns where Cargo finds the runtime; what a crate that copies it does not ask."""
     if not linked:
         return Options.runtime_place
-    why = "a crate that links the runtime has to say where Cargo finds tfp-runtime"
+    if _RUNTIME_FROM.value == _RUNTIME_FROM.default:
+        return VENDORED
+    why = f"leave it out, or write {_RUNTIME_FROM.default}, for a copy in the crate's folder"
     return CratePlace.parse(_RUNTIME_FROM.value, "--runtime_from", why)
 
 
@@ -258,7 +264,7 @@ def _convert() -> int:
     if out is not None:
         check_folder(out.absolute(), _OVERWRITE.value)
     linked = _RUNTIME.value is RuntimeMode.CRATE
-    if _RUNTIME_FROM.value and not linked:
+    if _RUNTIME_FROM.present and not linked:
         raise UsageError(Problem("--runtime_from", "only --runtime=crate depends on a crate"))
     if _THREADS.value and _TARGET.value is not Target.WEB:
         what = "only npm packages have modules for threads; a crate has with_threads"

@@ -70,6 +70,7 @@ class Options:
         thresholds: Content of `thresholds.json`, or nothing for the stub.
         states: Pairs of an input and the output that it is in the next step.
         first: What inputs among these hold before the first step; others are 0.
+        facts: What the model's file says of itself, names and texts.
         most: Open dimensions of a crate without std, each with the most that it may be.
         web_threads: Whether a host of WebAssembly may lend threads, which the crate's wrapper
             then needs functions for.
@@ -92,6 +93,7 @@ class Options:
     thresholds: str = ""
     states: tuple[tuple[str, str], ...] = ()
     first: Mapping[str, ir.Array] = field(default_factory=dict)
+    facts: tuple[tuple[str, str], ...] = ()
     most: tuple[tuple[str, int], ...] = ()
     web_threads: bool = False
     from_environment: bool = False

@@ -17,6 +17,10 @@ _HINTS = {
     "random numbers": "make them an input of the model, or their seed an input of "
     "tf.random.stateless_normal or stateless_uniform; if a layer such as Dropout draws them, it "
     "was traced for training: take the .keras file, or export a call with training=False",
+    "random numbers of a seed that is the same in every call": "pass --stateful if a layer keeps "
+    "the seed in a variable, as keras.random.SeedGenerator does, or make the seed an input of the "
+    "model; if a layer such as Dropout draws them, it may have been traced for training: take the "
+    ".keras file, or export a call with training=False",
     "boxes that overlap are suppressed": "end the model at the boxes and their scores, and choose "
     "among them in the program",
     "how many elements there are depends on the values of all examples": "give them all, with a "

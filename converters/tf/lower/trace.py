@@ -174,6 +174,7 @@ class Loaded:
         notes: What the converter decided, or does otherwise than TensorFlow.
         held: TensorFlow's variables by placeholder.
         states: What steps carry on.
+        facts: What the file says of itself: names and texts.
     """
 
     trace: Trace
@@ -181,3 +182,4 @@ class Loaded:
     notes: tuple[str, ...] = ()
     held: Mapping[str, Any] = field(default_factory=dict)
     states: tuple[Carried, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()

@@ -70,7 +70,6 @@ def test_a_conversion_and_the_same_again(model: Path, tmp_path: Path) -> None:
         "rust_generated_code/Cargo.toml",
         "rust_generated_code/src/lib.rs",
         "rust_generated_code/src/model.rs",
-        "rust_generated_code/model/thresholds.json",
         "rust_generated_code/testdata/features.npz",
         "saved_model_from_tensorflow/computation_graph.json",
         "saved_model_from_tensorflow/model_architecture.json",
@@ -78,6 +77,8 @@ def test_a_conversion_and_the_same_again(model: Path, tmp_path: Path) -> None:
         "saved_model_from_tensorflow/model_weights.npz",
     ):
         assert name in files
+    # Levels are for binary classifiers.
+    assert "rust_generated_code/model/thresholds.json" not in files
     features.write_bytes(files["rust_generated_code/testdata/features.npz"])
     again = _run(*arguments, "--path_to_fv", features, "--path_to_save", tmp_path / "b")
     assert again.returncode == 0, again.stderr
@@ -234,6 +235,31 @@ def test_threads_are_those_of_an_npm_package(model: Path, tmp_path: Path) -> Non
     assert done.returncode == 2
     assert "--web_threads: only npm packages have modules for threads" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_the_runtime_as_a_crate_comes_along(model: Path, tmp_path: Path) -> None:
+    arguments = ["--path_to_tf_model", model, "--runtime", "crate", "--path_to_save"]
+    done = _run(*arguments, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    crate = tmp_path / "out/rust_generated_code"
+    assert 'tfp-runtime = { path = "vendor/tfp-runtime"' in (crate / "Cargo.toml").read_text()
+    assert (crate / "vendor/tfp-runtime/Cargo.toml").exists()
+    assert (crate / "vendor/tfp-kernels/src/lib.rs").exists()
+    assert not (crate / "src/runtime").exists()
+    done = _run(*arguments, tmp_path / "same", "--runtime_from", "vendored")
+    assert done.returncode == 0, done.stderr
+    assert _files(tmp_path / "same") == _files(tmp_path / "out")
+    for place, what in (
+        ("version=0.1.0", "would be a package of the public index"),
+        ("elsewhere", "leave it out, or write vendored, for a copy in the crate's folder"),
+    ):
+        done = _run(*arguments, tmp_path / "refused", "--runtime_from", place)
+        assert done.returncode == 2
+        assert f"--runtime_from: {'expected' if place == 'elsewhere' else place}" in done.stderr
+        assert what in done.stderr
+    done = _run("--path_to_tf_model", model, "--explain", "--runtime_from", "vendored")
+    assert done.returncode == 2
+    assert "--runtime_from: only --runtime=crate depends on a crate" in done.stderr
 
 
 def test_folders_that_cannot_be(tmp_path: Path) -> None:

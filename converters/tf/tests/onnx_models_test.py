@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 from converters.tf import ir
+from converters.tf.emit.options import Options, RuntimeMode
 from converters.tf.errors import FileError
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
@@ -18,6 +19,7 @@ from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import ops
 from converters.tf.tests.onnx_graphs import Dims, Network, agree, saved
+from converters.tf.tf2rust import Request, run
 from tools.codegen.conversion import UnsupportedError, UsageError
 
 
@@ -508,3 +510,21 @@ def test_an_input_that_fills_the_memory(tmp_path: Path) -> None:
     model = net.model({"at": [1 << 30], "x": [1 << 30]}, [y], [np.int64])
     with pytest.raises(UnsupportedError, match="a tensor of 1073741824 elements"):
         load(saved(model, tmp_path), LoadOptions())
+
+
+def test_what_a_file_says_of_itself_is_kept(tmp_path: Path) -> None:
+    net = Network(3)
+    model = net.model({"x": ["batch", 4]}, [net.linear("x", (4, 2), "fc")])
+    model.producer_name, model.producer_version, model.doc_string = "pytorch", "2.9", ""
+    helper.set_model_props(model, {"names": "{0: 'cat'}", "log": "x" * 16_385, "empty": ""})
+    onnx.save(model, tmp_path / "net.onnx")
+    loaded = load(tmp_path / "net.onnx", LoadOptions())
+    assert loaded.facts == (
+        ("producer_name", "pytorch"),
+        ("producer_version", "2.9"),
+        ("names", "{0: 'cat'}"),
+    )
+    options = Options("net", "net.onnx", runtime=RuntimeMode.CRATE)
+    files = run(Request(tmp_path / "net.onnx", options, crate_only=True)).files
+    text = files["rust_generated_code/src/lib.rs"].decode()
+    assert '("producer_name", "pytorch"),' in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,6 +14,7 @@ import numpy as np
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array, budget
 from converters.tf.load.onnx.composed import ComposedError, decomposed
+from converters.tf.load.onnx.facts import facts
 from converters.tf.load.onnx.old import OLDEST, renewed
 from converters.tf.load.onnx.stated import Fixed, stated_shapes
 from tools.codegen.conversion import Problem, UnsupportedError
@@ -93,12 +94,14 @@ class Graph:
         outputs: Names of the results.
         constants: Arrays by name.
         nodes: Operands before users.
+        facts: What the file says of itself, names and texts; not of bodies.
     """
 
     inputs: tuple[Port, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, Array]
     nodes: tuple[Node, ...]
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 def wider(dtype: str) -> str:
@@ -158,6 +161,7 @@ class _Reader:
         # Nodes of functions have the versions of these.
         if not is_versioned and any(n.domain in own for n in model.graph.node):
             self.refuse("it states no version of ONNX's own operators, of which it has some")
+        said = facts(model)
         model = self._renewed(model)
         if model.functions:
             self._check_calls(model)
@@ -174,7 +178,7 @@ class _Reader:
         if any(node.op_type in _LIKE for node in model.graph.node):
             self.kinds = self._kinds(model)
         self.shapes = stated_shapes(model, self.onnx)
-        return self._graph(model.graph, frozenset())
+        return replace(self._graph(model.graph, frozenset()), facts=said)
 
     def _kinds(self, model: Any) -> dict[str, int]:
         """Returns the numbers of the element types of tensors by name, as far as onnx knows."""

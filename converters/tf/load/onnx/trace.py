@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -64,6 +64,7 @@ def trace_onnx(
     """
     own = handlers(ops)
     model = read_model(path)
+    said = model.facts
     model = fused(model) if integer else model
     if len(set(model.outputs)) != len(model.outputs):
         raise FileError(Problem(str(path), "two outputs have the same name"))
@@ -74,7 +75,7 @@ def trace_onnx(
     while True:
         with differences() as found:
             try:
-                return _traced(source, shapes)
+                return replace(_traced(source, shapes), facts=said)
             except UnsupportedError as err:
                 again = joined(shapes, *found[0]) if found else shapes
                 if again == shapes:
@@ -82,7 +83,7 @@ def trace_onnx(
                     guess = _guessed(source, shapes) if deciding else None
                     if guess is None:
                         raise sizes_advised(err, all_names(shapes)) from err
-                    return guess
+                    return replace(guess, facts=said)
                 shapes = again
 
 

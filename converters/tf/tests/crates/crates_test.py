@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +24,6 @@ from converters.tf.tests.crates.crates import (
     check_crate,
     compile_and_test,
     emitted,
-    must,
     runtime_flags,
     rustfmt,
     write,
@@ -405,17 +402,3 @@ def test_many_weights_where_the_compiler_embeds_them(tmp_path: Path) -> None:
     files["src/weights.rs"] = text.replace('"windows"', f'"{system}"').encode()
     write(files, tmp_path)
     assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
-
-
-def test_plain_cargo(tmp_path: Path) -> None:
-    """Also where a workspace asks for no default features."""
-    graph = mlp()
-    write(emitted(graph, Options(graph.name, "graphs.py", binary=True)), tmp_path)
-    cargo = os.environ.get("CARGO") or shutil.which("cargo")
-    if cargo is None:
-        pytest.fail("no cargo: set CARGO")
-    env = {**os.environ, "CARGO_HOME": str(tmp_path / "home")}
-    if "RUSTC" in os.environ:
-        env["RUSTC"] = str(Path(os.environ["RUSTC"]).absolute())
-    command = [str(Path(cargo).absolute()), "test", "--offline", "--quiet", "--no-default-features"]
-    assert _OK in must([*command, "--config=profile.dev.opt-level=0"], tmp_path, env)

@@ -119,7 +119,7 @@ def test_the_dependency_is_only_where_it_is_asked_for() -> None:
     manifest = tomllib.loads(asked["Cargo.toml"].decode())
     assert manifest["dependencies"] == {"tfp-embedded": {"path": "../embedded"}}
     assert "depends on the crate `tfp-embedded`." in asked["README.md"].decode()
-    place = CratePlace("version", "1.0.0")
+    place = CratePlace("version", "1.0.0", "ours")
     both = Options("mlp", "m", profile=Profile.NO_STD, runtime=RuntimeMode.CRATE, embedded=place)
     manifest = tomllib.loads(emitted(mlp(), both)["Cargo.toml"].decode())
     assert set(manifest["dependencies"]) == {"tfp-embedded", "tfp-runtime"}

@@ -6,6 +6,8 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,7 @@ from converters.tf.emit.options import (
     RuntimeMode,
     WeightsMode,
 )
+from converters.tf.emit.packages import VENDORED
 from converters.tf.emit.vendor import strip
 from converters.tf.ir.ops import conv, tiles
 from converters.tf.passes import chains
@@ -238,6 +241,26 @@ def _events(steps: Iterable[Step]) -> Iterator[Event]:
         yield step, tuple(port.value for port in body.outputs) + carried[1:], ()
 
 
+def test_only_binary_classifiers_have_confidence_levels() -> None:
+    assert "model/thresholds.json" not in emitted(graphs.mlp(), Options("mlp", "graphs.py"))
+    levels = emitted(graphs.mlp(), Options("mlp", "graphs.py", binary=True, thresholds="{}"))
+    assert levels["model/thresholds.json"] == b"{}"
+
+
+def test_what_a_file_says_of_itself_is_a_constant() -> None:
+    plain = emitted(graphs.mlp(), Options("mlp", "graphs.py"))
+    assert b"METADATA" not in plain["src/lib.rs"]
+    facts = (("author", 'A "B"'), ("classes", "{0: 'cat',\n1: 'dog'}"))
+    for profile in Profile:
+        options = Options("mlp", "graphs.py", profile=profile, facts=facts)
+        text = emitted(graphs.mlp(), options)["src/lib.rs"].decode()
+        constant = " ".join(text.rpartition("pub const METADATA:")[2].split())
+        assert constant == (
+            '&[(&str, &str)] = &[("author", "A \\"B\\""), '
+            "(\"classes\", \"{0: 'cat',\\n1: 'dog'}\")];"
+        )
+
+
 def test_only_needed_files_are_copied() -> None:
     files = emitted(graphs.mlp(), Options("mlp", "graphs.py"))
     names = {p.removeprefix("src/runtime/") for p in files if p.startswith("src/runtime/")}
@@ -270,8 +293,15 @@ def test_a_crate_has_no_feature_that_it_could_not_be_without(profile: Profile) -
     assert named == {f'"{name}"'.encode() for name in features}
 
 
-@pytest.mark.parametrize("place", ['path=../r "q"', "git=https://example.org/r", "version=1.2.3"])
-def test_a_crate_that_links_the_runtime_says_where_it_is(place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "table"),
+    [
+        ('path=../r "q"', {"path": '../r "q"'}),
+        ("git=https://example.org/r", {"git": "https://example.org/r"}),
+        ("registry=ours,version=1.2.3", {"version": "1.2.3", "registry": "ours"}),
+    ],
+)
+def test_a_crate_that_links_the_runtime_says_where_it_is(place: str, table: dict[str, str]) -> None:
     options = Options(
         "mlp",
         "graphs.py",
@@ -280,15 +310,38 @@ def test_a_crate_that_links_the_runtime_says_where_it_is(place: str) -> None:
     )
     files = emitted(graphs.mlp(), options)
     manifest = tomllib.loads(files["Cargo.toml"].decode())
-    key, _, value = place.partition("=")
-    runtime = {key: value, "default-features": False, "features": ["std"]}
+    runtime = {**table, "default-features": False, "features": ["std"]}
     assert manifest["dependencies"] == {"tfp-runtime": runtime}
-    assert "depends on the crate `tfp-runtime`" in files["README.md"].decode()
+    assert "exclude" not in manifest["workspace"]
+    assert not [path for path in files if path.startswith("vendor/")]
+    assert "depends on the crate `tfp-runtime`." in files["README.md"].decode()
+    assert "without any dependency" not in files["src/lib.rs"].decode()
+
+
+def test_a_crate_may_have_the_packages_of_the_runtime_in_a_folder() -> None:
+    linked = Options("mlp", "m", runtime=RuntimeMode.CRATE, runtime_place=VENDORED)
+    files = emitted(graphs.mlp(), linked)
+    manifest = tomllib.loads(files["Cargo.toml"].decode())
+    assert manifest["dependencies"]["tfp-runtime"]["path"] == "vendor/tfp-runtime"
+    # Else they were members, and `cargo test --workspace` tested them.
+    assert manifest["workspace"] == {"exclude": ["vendor"]}
+    for name, crate in (("tfp-kernels", "kernels"), ("tfp-runtime", "converters/runtime")):
+        package = tomllib.loads(files[f"vendor/{name}/Cargo.toml"].decode())
+        assert package["package"]["name"] == name
+        for dependency in package.get("dependencies", {}).values():
+            assert "path" in dependency and "version" not in dependency
+        assert files[f"vendor/{name}/src/lib.rs"] == Path(crate, "src/lib.rs").read_bytes()
+    assert "`tfp-runtime`, which is in its folder `vendor`." in files["README.md"].decode()
+    # A crate that copies what it needs of the runtime has no packages.
+    own = emitted(graphs.mlp(), replace(linked, runtime=RuntimeMode.INCLUDE))
+    assert not [path for path in own if path.startswith("vendor/")]
+    assert "exclude" not in tomllib.loads(own["Cargo.toml"].decode())["workspace"]
+    assert "It has no dependency." in own["README.md"].decode()
 
 
 @pytest.mark.parametrize("place", ["", "path", "path=", "registry=ours", "/a/folder"])
 def test_a_place_of_the_runtime_that_cargo_does_not_know_is_refused(place: str) -> None:
-    with pytest.raises(UsageError, match="expected path=FOLDER, git=URL or version=VERSION"):
+    with pytest.raises(UsageError, match="expected path=FOLDER, git=URL or registry=NAME,version="):
         CratePlace.parse(place, "--runtime_from", "")
 
 

@@ -87,7 +87,13 @@ def test_names_stay_names(make: Callable[[], ir.Graph], text: str, profile: Prof
         for ports in (graph.inputs, graph.outputs)
     )
     graph = replace(graph, inputs=inputs, outputs=outputs)
-    options = Options(name("net"), name("net.keras"), runtime=RuntimeMode.CRATE, profile=profile)
+    options = Options(
+        name("net"),
+        name("net.keras"),
+        profile=profile,
+        runtime=RuntimeMode.CRATE,
+        facts=((name("key"), name("text")),),
+    )
     _check(emit_crate(graph, options, recorded(graph)))
 
 
@@ -98,8 +104,11 @@ def _plain(name: str) -> str:
 def test_such_a_crate_is_laid_out() -> None:
     """Rustfmt parses it: what is no comment or string is the Rust that was meant."""
     graph = _named(graphs.mlp(), lambda old: f'{old}*/"`\\ {CODE}')
-    options = Options("net", "net\n", runtime=RuntimeMode.CRATE)
-    _check(emit_crate(graph, options, recorded(graph), rustfmt()))
+    hostile = (f'key"{CODE}', f'text*/"`\\ \n{CODE}')
+    options = Options("net", "net\n", runtime=RuntimeMode.CRATE, facts=(hostile, ("a", "x" * 999)))
+    files = emit_crate(graph, options, recorded(graph), rustfmt())
+    _check(files)
+    assert "pub const METADATA: &[(&str, &str)] = &[" in files["src/lib.rs"].decode()
 
 
 def test_words_and_patterns_are_numbers() -> None:

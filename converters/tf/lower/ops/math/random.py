@@ -1,4 +1,4 @@
-"""Random numbers that a seed of the model's inputs decides."""
+"""Random numbers that a seed decides: an input of the model, or a variable that calls carry."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 from converters.tf.lower.tensors import Seed
 
 _RANDOM = "random numbers"
+_KEPT = "random numbers of a seed that is the same in every call"
 # The number of the algorithm Philox, and of the automatic choice, which is Philox.
 _PHILOX, _AUTOMATIC = 1, 3
 
@@ -27,8 +28,10 @@ def _key_counter(ctx: Context) -> Result:
 def _drawn(distribution: ir.Distribution) -> Handler:
     def handler(ctx: Context) -> Result:
         seed, counter = ctx.args[1], ctx.args[2]
-        if not isinstance(seed, Seed) or seed != counter or seed.source.is_constant:
+        if not isinstance(seed, Seed) or seed != counter:
             raise Unsupported(_RANDOM)
+        if seed.source.is_constant:
+            raise Unsupported(_KEPT)
         if ctx.integer(3) not in (_PHILOX, _AUTOMATIC):
             raise Unsupported("random numbers of another algorithm than Philox")
         dtype = ctx.dtype("dtype")
