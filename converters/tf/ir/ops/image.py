@@ -27,7 +27,10 @@ class PoolKind(StrEnum):
 
 @dataclass(frozen=True)
 class Pool(Op):
-    """Pools over one or two axes: (x [batch, *spatial, C]), f32. Padding as in `Conv`."""
+    """Pools over one or two axes: (x [batch, *spatial, C]), f32. Padding as in `Conv`.
+
+    A maximum leaves NaN out, and is at least the least finite value.
+    """
 
     kind: PoolKind
     size: tuple[int, ...]
@@ -46,13 +49,14 @@ class Pool(Op):
         """Returns the extremes or the means of what the window sees."""
         data = x.wide()[0]
         ones = (1,) * len(self.size)
-        empty = -np.inf if self.kind is PoolKind.MAX else 0.0
+        # The search starts from the least finite value.
+        empty = np.finfo(np.float32).min if self.kind is PoolKind.MAX else 0.0
         padded = np.pad(data, window_padding(self.padding), constant_values=empty)
         inside = np.pad(np.ones(data.shape), window_padding(self.padding))
         outputs = stops(padded.shape[1:-1], self.size, self.strides, ones)
         places = [at_tap(tap, outputs, self.strides, ones) for tap in taps(self.size)]
         if self.kind is PoolKind.MAX:
-            return [np.max([padded[p] for p in places], axis=0)]
+            return [np.fmax.reduce([padded[p] for p in places], axis=0, initial=empty)]
         total = np.sum([padded[p] for p in places], axis=0)
         return [total / np.sum([inside[p] for p in places], axis=0)]
 
@@ -88,7 +92,7 @@ class Resize(Op):
                 continue
             w = weight.reshape([-1 if i == axis else 1 for i in range(4)])
             below, above = np.take(result, low, axis=axis), np.take(result, high, axis=axis)
-            result = below * (1 - w) + above * w
+            result = below + (above - below) * w
         return [result]
 
 

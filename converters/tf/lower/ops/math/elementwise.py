@@ -367,11 +367,12 @@ def _x_log_y(ctx: Context) -> Result:
 
 
 def _bucketize(ctx: Context) -> Result:
-    """Counts the boundaries that an element reaches."""
+    """Counts the boundaries that an element reaches; NaN reaches all."""
     b, x = ctx.build, ctx.value(0)
     boundaries = np.asarray(ctx.attr("boundaries"), x.dtype.numpy)
     wide = b.reshape(x, (*x.shape, 1))
-    reached = b.compare(CompareKind.GE, wide, ir.constant(boundaries))
+    below = b.compare(CompareKind.LT, wide, ir.constant(boundaries))
+    reached = b.unary(Fn.LOGICAL_NOT, below)
     return b.reduce(ir.ReduceKind.SUM, b.cast(reached, ir.DType.I32), [x.rank])
 
 
