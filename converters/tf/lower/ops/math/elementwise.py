@@ -332,6 +332,9 @@ def _select(ctx: Context) -> Result:
     condition = ctx.value(0)
     if condition.data is not None and condition.rank == 0:
         return ctx.args[1] if bool(condition.data) else ctx.args[2]
+    if ctx.symbolic and condition.data is not None and ctx.node.op != "Select":
+        dims = map_dims(lambda c, x, y: x if c else y, condition.data, ctx.dims(1), ctx.dims(2))
+        return simplified(Symbol(dims, ctx.attr("T", "int32")))
     then, other = ctx.value(1), ctx.value(2)
     if ctx.node.op == "Select" and condition.rank == 1 and then.rank > 1:
         condition = ctx.build.reshape(condition, (*condition.shape, *(1,) * (then.rank - 1)))
