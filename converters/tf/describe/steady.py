@@ -30,7 +30,7 @@ _TRIALS, _TRIALS_OF_LARGE = 3, 1
 _LARGE = 100_000_000
 # By how much results are changed, in units of the largest element: more than a sum rounds.
 _ROUNDING = 1e-6
-_JUMPS = (ir.ArgExtreme, ir.Chosen, ir.Suppress, ir.TopK)
+_JUMPS = (ir.ArgExtreme, ir.Chosen, ir.Introsort, ir.Suppress, ir.TopK)
 _STEPS = (ir.Fn.CEIL, ir.Fn.FLOOR, ir.Fn.ROUND, ir.Fn.SIGN)
 _LEVELS = (ir.DynamicLevels, ir.Quantize)
 _PLACES = (ir.Gather, ir.Scatter, ir.Update)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from converters.tf import ir
 from converters.tf.emit.opened import Opened
 from converters.tf.emit.port_text import PortText
-from converters.tf.ir.expressions import Above, Atom, Floor, Size, counted, size_at
+from converters.tf.ir.expressions import Above, Atom, Floor, Size, counted, names_of, size_at
 from converters.tf.ir.fixed import multiples
 from converters.tf.ir.sizes import numbers
 from tools.codegen.rust import one_line, string_literal
@@ -19,7 +19,8 @@ class OpenPort:
     Attributes:
         axes: What each axis is, for an input.
         call_dims: Its size along each axis in terms of `sizes`, for an input.
-        checks: Axes of an input whose sizes are computed, each with its expression and its text.
+        checks: Axes of an input whose sizes are computed, each with its expression and its text,
+            which names the axes of inputs that the size depends on.
         dims: The same in terms of `sizes` and of the places `s`, for an output.
         counted: Whether the call counts how many elements it has, for an output.
         most: The most elements, in a crate without std.
@@ -48,7 +49,7 @@ class OpenPort:
         self.call_dims = [] if port.source else [_of_call(dim, opened) for dim in port.full]
         computed = [] if port.source else enumerate(port.full)
         self.checks = [
-            {"axis": axis, "size": opened.check(dim), "text": string_literal(str(dim))}
+            {"axis": axis, "size": opened.check(dim), "text": string_literal(_told(dim, opened))}
             for axis, dim in computed
             if isinstance(dim, Size) and not dim.whole[0]
         ]
@@ -57,6 +58,18 @@ class OpenPort:
         self.counted = any(map(counted, numbers(port.full))) if port.source else False
         self.most = opened.elements(port.full) if opened.most else 0
         self.beyond = _beyond(port.full, opened) if opened.most and not port.source else []
+
+
+def _told(size: Size, opened: Opened) -> str:
+    """Returns how a size is computed, and which axes of which inputs say its dimensions."""
+    found = {
+        dim.whole[0]: f"{dim.whole[0]} is axis {axis} of input {port.name}"
+        for port in reversed(opened.plan.graph.inputs)
+        for axis, dim in reversed([*enumerate(port.value.shape)])
+        if isinstance(dim, Size)
+    }
+    said = [found[name] for name in names_of(size) if name in found]
+    return f"{size!s} ({', '.join(said)})" if said else str(size)
 
 
 def _beyond(shape: ir.Shape, opened: Opened) -> list[int]:

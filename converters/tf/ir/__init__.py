@@ -26,6 +26,7 @@ from converters.tf.ir.ops.dynamic import *
 from converters.tf.ir.ops.elementwise import *
 from converters.tf.ir.ops.functions import *
 from converters.tf.ir.ops.image import *
+from converters.tf.ir.ops.introsort import *
 from converters.tf.ir.ops.matrix import *
 from converters.tf.ir.ops.moving import *
 from converters.tf.ir.ops.norm import *

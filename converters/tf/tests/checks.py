@@ -148,6 +148,7 @@ def checked(
     body: Callable[..., Any],
     dtypes: list[str] | None = None,
     whole: int = 5,
+    given: Mapping[str, ir.Array] | None = None,
 ) -> ir.Graph:
     """Compares a function of tensors with TensorFlow; as `model_of` and `check`."""
 
@@ -155,7 +156,8 @@ def checked(
         def call(self, *tensors: Any) -> Any:
             return body(*tensors)
 
-    return check(model_of(shapes, lambda *x: Calls()(*x), dtypes or []), whole=whole)
+    model = model_of(shapes, lambda *x: Calls()(*x), dtypes or [])
+    return check(model, whole=whole, given=given)
 
 
 def ops(graph: ir.Graph) -> list[str]:

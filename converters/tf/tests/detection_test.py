@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from converters.tf.ir.ops import introsort
 from converters.tf.tests.checks import checked, few
 from tools.codegen.conversion import UnsupportedError
 
@@ -52,16 +54,89 @@ def test_boxes_of_classes(
 
 
 @few
-@given(st.integers(1, 16), st.integers(1, 16), st.sampled_from([0.0, 0.5]))
-def test_equal_scores_of_one_class(count: int, per_class: int, overlap: float) -> None:
-    """As TensorFlow's heap leaves them."""
+@given(
+    st.integers(1, 300),
+    st.integers(1, 6),
+    st.integers(1, 310),
+    st.integers(1, 400),
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.sampled_from([1.0, 4.0]),
+    st.sampled_from([-10.0, -1.0, 0.0]),
+)
+def test_equal_scores(
+    count: int,
+    classes: int,
+    per_class: int,
+    total: int,
+    overlap: float,
+    levels: float,
+    least: float,
+) -> None:
+    """As TensorFlow's heap of a class leaves them, and then its sort of all classes."""
 
     def body(x: Any, scores: Any) -> list[Any]:
-        scores = tf.round(scores)
-        options = (per_class, 16, overlap, -3.0)
+        scores = tf.round(scores * levels)
+        options = (per_class, total, overlap, least)
         return list(tf.image.combined_non_max_suppression(_boxes(x), scores, *options))
 
-    checked([(count, 1, 4), (count, 1)], body)
+    checked([(count, 1, 4), (count, classes)], body)
+
+
+@pytest.mark.parametrize("count", [16, 17, 20, 33, 64, 150])
+@pytest.mark.parametrize("classes", [1, 3])
+def test_all_boxes_of_equal_scores(count: int, classes: int) -> None:
+    """Whose order is that of the sort alone."""
+
+    def body(x: Any, scores: Any) -> list[Any]:
+        options = (count, count * classes, 1.0, -9.0)
+        return list(tf.image.combined_non_max_suppression(x, tf.round(scores), *options))
+
+    checked([(count, 1, 4), (count, classes)], body)
+
+
+def test_scores_on_which_the_quicksort_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heap sort orders the rest. Each class has one box, so the scores may be in any order."""
+    scores = _killer(120)
+    heaps = []
+    by_heap = introsort._Row._by_heap
+
+    def counted(row: Any, heap: list[int]) -> list[int]:
+        heaps.append(len(heap))
+        return by_heap(row, heap)
+
+    monkeypatch.setattr(introsort._Row, "_by_heap", counted)
+
+    def body(x: Any) -> list[Any]:
+        given = tf.broadcast_to(tf.constant(scores), [tf.shape(x)[0], 1, scores.size])
+        return list(tf.image.combined_non_max_suppression(x, given, 1, scores.size, 0.5, -1.0))
+
+    checked([(1, 1, 4)], body)
+    assert heaps
+
+
+def _killer(count: int) -> Any:
+    """Scores of which each cut finds few larger ones: an adversary sets them while it is asked."""
+    known: dict[int, int] = {}
+    latest = [0]
+
+    class Asked(float):
+        place: int
+
+        def __gt__(self, other: Any) -> bool:
+            a, b = self.place, other.place
+            if a not in known and b not in known:
+                known[a if a == latest[0] else b] = len(known)
+            if a not in known:
+                latest[0] = a
+            elif b not in known:
+                latest[0] = b
+            return known.get(a, count) < known.get(b, count)
+
+    row = [Asked() for _ in range(count)]
+    for place, element in enumerate(row):
+        element.place = place
+    introsort.sorted_places(row)
+    return np.array([(count - 1 - known.get(i, count - 1)) // 2 for i in range(count)], np.float32)
 
 
 @few

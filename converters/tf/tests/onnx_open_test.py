@@ -77,7 +77,8 @@ _WRONG = {
             "@0: View::new(&[1; 2], [1, 2]), @1: View::new(&[1; 4], [1, 4]), "
             + ", ".join(f"@{i}: View::new(&[0.0; 36], [1, 3, 3, 4])" for i in range(2, 6)),
             "axis 1 of input @1 has 4 elements, expected 5, which is "
-            "past_sequence_length + sequence_length",
+            "past_sequence_length + sequence_length (past_sequence_length is axis 2 of "
+            "input past_key_values.0.key, sequence_length is axis 1 of input @0)",
         )
     ],
     "bert": [

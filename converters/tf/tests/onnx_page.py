@@ -113,6 +113,10 @@ compares with `converters/tf/tests/onnx_nodes.tsv`, which names every case that 
 |---|---|
 {reasons}
 
+Ten refused cases compare with numbers of NumPy's random generator, which ONNX does not define:
+six of `Bernoulli` and `RandomUniformLike`, and the four of `training_dropout`, whose call is an
+error.
+
 ## Operators
 
 A row for each operator and each version of the operator set that changed it, for cases of one node.

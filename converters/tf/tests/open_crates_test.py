@@ -89,7 +89,10 @@ def test_crates_at_several_sizes(tmp_path: Path) -> None:
     short = ("@0: View::new(&[0.0; 12], [1, 2, 6])", "k: expected at most the elements of a row")
     models.append(_model(ranked(), "ranked", [(57,), (3,), (11,)], [short]))
     apart = "@0: View::new(&[0.0; 42], [1, 7, 6]), @1: View::new(&[0.0; 42], [1, 7, 6])"
-    text = "axis 1 of input @1 has 7 elements, expected 5"
+    text = (
+        "axis 1 of input @1 has 7 elements, expected 5, which is input_steps - "
+        "max(input_steps - 5, 0) (input_steps is axis 1 of input @0)"
+    )
     models.append(_model(filled_up(), "filled_up", lengths, [(apart, text)]))
     for make in IMAGES:
         shapes = FixedShapes({"": (None, None, 3)})

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import layers
 
 from converters.tf import ir
@@ -60,12 +61,38 @@ def test_sequences(make: Callable[[], keras.Model]) -> None:
         _agree(loaded, graph, _given(graph, {"steps": steps}))
 
 
-@pytest.mark.parametrize(("make", "least"), [(heard, 8), (ranked, 3)])
+class _Spaced(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+    """Adds a number to each step: from -1 to 2, and to their number itself."""
+
+    def call(self, x: Any) -> Any:
+        """Returns the steps. Between the ends of `tf.linspace` has to be a number."""
+        steps = tf.shape(x)[1]
+        numbers = tf.linspace([-1.0, 0.0], [2.0, tf.cast(steps, tf.float32)], steps, axis=1)
+        return x + tf.linspace(-1.0, 2.0, steps)[:, None] + tf.reduce_sum(numbers, 0)[:, None]
+
+
+def _spaced() -> keras.Model:
+    x = keras.Input((None, 3), name="x")
+    return keras.Model(x, _Spaced()(x))
+
+
+@pytest.mark.parametrize(("make", "least"), [(heard, 8), (ranked, 3), (_spaced, 3)])
 def test_sequences_that_may_be_too_short(make: Callable[[], keras.Model], least: int) -> None:
     loaded = trace_model(make())
     graph = graph_of(loaded)
     for steps in (least, 11, 12, 57):
         _agree(loaded, graph, _given(graph, {"steps": steps}))
+
+
+def test_a_layer_of_each_of_open_steps() -> None:
+    """Keras computes as many steps as the batch has elements, and the converter refuses that."""
+    x = keras.Input((None, 4))
+    model = keras.Model(x, layers.TimeDistributed(layers.Dense(3))(x))
+    with pytest.raises(UnsupportedError, match=r"used as data .* give .* with --input_shape"):
+        graph_of(trace_model(model))
+    loaded = trace_model(model, FixedShapes({"": (5, 4)}))
+    graph = graph_of(loaded)
+    _agree(loaded, graph, _given(graph, {}))
 
 
 def test_a_window_longer_than_most_sequences_gets_one() -> None:

@@ -36,6 +36,12 @@ def _top_k(c: Context, step: Step) -> list[Code]:
     return [call("top::top_k", c.shaped(node.input), c.dim(node.output.shape[-1]), out)]
 
 
+def _introsort(c: Context, step: Step) -> list[Code]:
+    node = step.node
+    count = c.dim(node.output.shape[-1])
+    return [call("top::introsort", c.source(node.input), count, c.result(node, "sorted"))]
+
+
 def _cumulative(c: Context, step: Step) -> list[Code]:
     node = step.node
     op = node.op
@@ -52,6 +58,7 @@ def _cumulative(c: Context, step: Step) -> list[Code]:
 OPS: Mapping[type[ir.Op], Emit] = {
     ir.ArgExtreme: _arg,
     ir.Cumulative: _cumulative,
+    ir.Introsort: _introsort,
     ir.Reduce: _reduce,
     ir.TopK: _top_k,
 }

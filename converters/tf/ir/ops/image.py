@@ -27,7 +27,10 @@ class PoolKind(StrEnum):
 
 @dataclass(frozen=True)
 class Pool(Op):
-    """Pools over one or two axes: (x [batch, *spatial, C]), f32. Padding as in `Conv`."""
+    """Pools over one or two axes: (x [batch, *spatial, C]), f32. Padding as in `Conv`.
+
+    A maximum leaves NaN out, and is at least the least finite value.
+    """
 
     kind: PoolKind
     size: tuple[int, ...]
@@ -46,13 +49,14 @@ class Pool(Op):
         """Returns the extremes or the means of what the window sees."""
         data = x.wide()[0]
         ones = (1,) * len(self.size)
-        empty = -np.inf if self.kind is PoolKind.MAX else 0.0
+        # The search starts from the least finite value.
+        empty = np.finfo(np.float32).min if self.kind is PoolKind.MAX else 0.0
         padded = np.pad(data, window_padding(self.padding), constant_values=empty)
         inside = np.pad(np.ones(data.shape), window_padding(self.padding))
         outputs = stops(padded.shape[1:-1], self.size, self.strides, ones)
         places = [at_tap(tap, outputs, self.strides, ones) for tap in taps(self.size)]
         if self.kind is PoolKind.MAX:
-            return [np.max([padded[p] for p in places], axis=0)]
+            return [np.fmax.reduce([padded[p] for p in places], axis=0, initial=empty)]
         total = np.sum([padded[p] for p in places], axis=0)
         return [total / np.sum([inside[p] for p in places], axis=0)]
 
@@ -88,7 +92,7 @@ class Resize(Op):
                 continue
             w = weight.reshape([-1 if i == axis else 1 for i in range(4)])
             below, above = np.take(result, low, axis=axis), np.take(result, high, axis=axis)
-            result = below * (1 - w) + above * w
+            result = below + (above - below) * w
         return [result]
 
 
@@ -129,8 +133,8 @@ class Suppress(Op):
             for place in (_in_order if self.in_order else _from_heap)(row, np.float32(self.score)):
                 if len(chosen) == shape[-1]:
                     break
-                shared = [_overlap(corners[place], corners[other]) for other in chosen]
-                if all(part <= np.float32(self.overlap) or np.isnan(part) for part in shared):
+                shared = _overlaps(corners[place], corners[chosen])
+                if not np.any(shared > np.float32(self.overlap)):
                     chosen.append(place)
             out[group, : len(chosen)] = chosen
         return [out.reshape(shape)]
@@ -157,15 +161,17 @@ def _places(
     return indices[0], indices[1], at - low
 
 
-def _overlap(box: Array, other: Array) -> np.float32:
-    """Returns the shared part of the union in float32, whose rounding decides at the limit."""
-    ends = [np.sort(b.astype(np.float32).reshape(2, 2), axis=0) for b in (box, other)]
-    areas = [np.prod(high - low) for low, high in ends]
-    if min(areas) <= 0:
-        return np.float32(0)
-    low, high = np.maximum(ends[0][0], ends[1][0]), np.minimum(ends[0][1], ends[1][1])
-    common = np.prod(np.maximum(high - low, np.float32(0)))
-    return np.float32(common / (areas[0] + areas[1] - common))
+def _overlaps(box: Array, others: Array) -> Array:
+    """Returns the shared parts of the unions in float32, whose rounding decides at the limit."""
+    ends, other_ends = (
+        np.sort(b.astype(np.float32).reshape(-1, 2, 2), axis=1) for b in (box, others)
+    )
+    area, areas = (np.prod(e[:, 1] - e[:, 0], axis=1) for e in (ends, other_ends))
+    low, high = np.maximum(ends[:, 0], other_ends[:, 0]), np.minimum(ends[:, 1], other_ends[:, 1])
+    common = np.prod(np.maximum(high - low, np.float32(0)), axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = common / (area + areas - common)
+    return np.where(np.minimum(area, areas) <= 0, np.float32(0), parts)
 
 
 def _in_order(scores: Array, least: np.float32) -> list[int]:

@@ -330,6 +330,9 @@ class Scatter(Op):
                 for place, new in zip(index, part, strict=True):
                     result[(group, *place)] = new
             else:
+                # A maximum or minimum stays where what is written is NaN.
+                if self.kind in _NEUTRAL and part.dtype.kind == "f":
+                    part = np.where(np.isnan(part), _NEUTRAL[self.kind], part)
                 _COMBINE[self.kind].at(result, where, part)
         return [np.asarray(result.reshape(shape))]
 
@@ -343,6 +346,7 @@ _BORDERS: Mapping[PadMode, str] = {
     PadMode.REFLECT: "reflect",
     PadMode.SYMMETRIC: "symmetric",
 }
+_NEUTRAL: Mapping[ScatterKind, float] = {ScatterKind.MIN: np.inf, ScatterKind.MAX: -np.inf}
 _COMBINE: Mapping[ScatterKind, Any] = {
     ScatterKind.ADD: np.add,
     ScatterKind.SUB: np.subtract,

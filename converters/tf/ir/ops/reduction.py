@@ -59,7 +59,10 @@ class Reduce(Op):
 
 @dataclass(frozen=True)
 class ArgExtreme(Op):
-    """The first place of the largest (or smallest) element along an axis: (x) -> i32 or i64."""
+    """The first place of the largest (or smallest) element along an axis: (x) -> i32 or i64.
+
+    NaN is never chosen. Nothing but NaN, and infinities at the other end, give place 0.
+    """
 
     axis: int
     smallest: bool = False
@@ -70,7 +73,12 @@ class ArgExtreme(Op):
 
     def meaning(self, x: Operands, shape: tuple[int, ...]) -> list[Array]:
         """Returns the places."""
-        return [np.asarray((np.argmin if self.smallest else np.argmax)(x[0], axis=self.axis))]
+        data = x[0]
+        if data.dtype.kind == "f":
+            limits = np.finfo(data.dtype)
+            # The search starts at place 0 from the finite value at the other end.
+            data = np.fmin(data, limits.max) if self.smallest else np.fmax(data, limits.min)
+        return [np.asarray((np.argmin if self.smallest else np.argmax)(data, axis=self.axis))]
 
     def refused(self, node: Node) -> list[str]:
         """Returns whether the runtime compares the type, and whether there is an element at all."""

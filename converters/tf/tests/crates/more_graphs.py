@@ -140,6 +140,8 @@ def chosen() -> ir.Graph:
     own = s.input("own", (B, 2, 6, 4))
     s.op(ir.Suppress(0.3, -1.0, True), [boxes, scores], (B, 2, 4), I32, "shared")
     s.op(ir.Suppress(0.0, -math.inf, False), [own, scores], (B, 2, 6), I32, "of_class")
+    rows = s.op(ir.Unary(ir.Function(ir.Fn.ROUND)), [s.input("rows", (B, 3, 40))], (B, 3, 40))
+    s.op(ir.Introsort(), [rows], rows.shape, I32, "sorted")
     for dtype in (I32, ir.DType.I64):
         a, b = s.input(f"a_{dtype}", (B, 3, 4), dtype), s.input(f"b_{dtype}", (B, 4, 2), dtype)
         weight = ir.constant(s.random.integers(-(1 << 30), 1 << 30, (4, 5)).astype(dtype.numpy))

@@ -1,7 +1,8 @@
-//! Reductions along axes, running sums, arg max, top k, sums of segments.
+//! Reductions along axes, running sums, arg max, top k, sorting, sums of segments.
 
 pub mod arg_max;
 pub mod cumulative;
+pub mod introsort;
 pub mod reductions;
 pub mod top_k;
 pub mod unsorted_segment_sum;

@@ -19,8 +19,8 @@ _SOFT = "scores that fall with the overlap"
 def _combined(ctx: Context) -> Result:
     """Keeps boxes of every class, and of these the best: boxes, scores, classes and their number.
 
-    Equal scores of different boxes that are kept come in the order of classes. What a class has
-    less than its most boxes counts as boxes of score -1, as on TensorFlow's CPU.
+    Equal scores come as TensorFlow's sort on the CPU leaves them, which isn't stable. What a class
+    has less than its most boxes counts as boxes of score -1, as there.
     """
     boxes, scores = ctx.value(0), ctx.value(1)
     per_class, total = ctx.integer(2), ctx.integer(3)
@@ -47,7 +47,8 @@ def _combined(ctx: Context) -> Result:
         first = b.binary(BinaryKind.ADD, first, ir.constant(starts))
     flat = (lead, classes * kept)
     most = min(total, classes * kept)
-    order = b.emit(ir.TopK(), [b.reshape(found, flat)], (lead, most), ir.DType.I32)
+    order = b.emit(ir.Introsort(), [b.reshape(found, flat)], flat, ir.DType.I32)
+    order = b.slice(order, (0, 0), (lead, most))
 
     def best(x: ir.Value) -> ir.Value:
         return b.gather(b.reshape(x, flat), order, 1, batch_dims=1)

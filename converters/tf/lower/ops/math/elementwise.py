@@ -332,6 +332,9 @@ def _select(ctx: Context) -> Result:
     condition = ctx.value(0)
     if condition.data is not None and condition.rank == 0:
         return ctx.args[1] if bool(condition.data) else ctx.args[2]
+    if ctx.symbolic and condition.data is not None and ctx.node.op != "Select":
+        dims = map_dims(lambda c, x, y: x if c else y, condition.data, ctx.dims(1), ctx.dims(2))
+        return simplified(Symbol(dims, ctx.attr("T", "int32")))
     then, other = ctx.value(1), ctx.value(2)
     if ctx.node.op == "Select" and condition.rank == 1 and then.rank > 1:
         condition = ctx.build.reshape(condition, (*condition.shape, *(1,) * (then.rank - 1)))
@@ -367,11 +370,12 @@ def _x_log_y(ctx: Context) -> Result:
 
 
 def _bucketize(ctx: Context) -> Result:
-    """Counts the boundaries that an element reaches."""
+    """Counts the boundaries that an element reaches; NaN reaches all."""
     b, x = ctx.build, ctx.value(0)
     boundaries = np.asarray(ctx.attr("boundaries"), x.dtype.numpy)
     wide = b.reshape(x, (*x.shape, 1))
-    reached = b.compare(CompareKind.GE, wide, ir.constant(boundaries))
+    below = b.compare(CompareKind.LT, wide, ir.constant(boundaries))
+    reached = b.unary(Fn.LOGICAL_NOT, below)
     return b.reduce(ir.ReduceKind.SUM, b.cast(reached, ir.DType.I32), [x.rank])
 
 
