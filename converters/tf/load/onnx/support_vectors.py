@@ -102,12 +102,12 @@ def _classifier(ctx: Context) -> Result:
     return [ctx.result(label), ctx.result(scores)]
 
 
-def _changed(ctx: Context, y: Any, single: bool = False) -> Any:
-    """Returns scores as the node wants them; as onnxruntime, of a `single` pair not at all."""
+def _changed(ctx: Context, y: Any) -> Any:
+    """Returns scores as the node wants them."""
     kind = ctx.text("post_transform", "NONE", ["NONE", "LOGISTIC", "SOFTMAX"])
-    if kind == "NONE" or single:
-        return y
-    return tf.sigmoid(y) if kind == "LOGISTIC" else tf.nn.softmax(y)
+    if kind == "LOGISTIC":
+        return tf.sigmoid(y)
+    return tf.nn.softmax(y) if kind == "SOFTMAX" else y
 
 
 def _linear(ctx: Context, labels: Array) -> tuple[Any, Any]:
@@ -153,9 +153,10 @@ def _of_pairs(ctx: Context, counts: list[int], classes: int) -> tuple[Any, Any]:
         return chosen, _changed(ctx, _coupled(tf.clip_by_value(r, _LEAST, 1.0 - _LEAST), classes))
     if classes > 2:
         return chosen, _changed(ctx, scores)
-    if ctx.text("post_transform", "NONE", ["NONE", "LOGISTIC", "SOFTMAX"]) == "NONE":
-        return chosen, tf.concat([-scores, scores], -1)
-    return chosen, _changed(ctx, tf.concat([1.0 - scores, scores], -1), single=True)
+    kind = ctx.text("post_transform", "NONE", ["NONE", "LOGISTIC", "SOFTMAX"])
+    # As onnxruntime has it, which knows no softmax of such a pair.
+    both = tf.concat([1.0 - scores if kind == "SOFTMAX" else -scores, scores], -1)
+    return chosen, tf.sigmoid(both) if kind == "LOGISTIC" else both
 
 
 def _weights(weights: Array, counts: list[int], pairs: list[tuple[int, int]]) -> Array:
