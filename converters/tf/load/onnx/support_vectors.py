@@ -51,21 +51,39 @@ def _matrix(ctx: Context, values: Array, rows: int, what: str) -> Array:
     return values.reshape(rows, features)
 
 
-def _kernel(ctx: Context, x: Any, vectors: Array) -> Any:
-    """Returns the kernel's value for each example and support vector: `[batch, vectors]`."""
+def _sums(ctx: Context, x: Any, weights: Array, rho: Array) -> Any:
+    return tf.nn.bias_add(tf.matmul(x, _table(ctx, weights, "weight")), _table(ctx, rho, "bias"))
+
+
+def _scores(ctx: Context, x: Any, vectors: Array, weights: Array, rho: Array) -> Any:
+    """Returns sums of the kernel's values, `[batch, scores]`.
+
+    Args:
+        ctx: The node.
+        x: The examples, `[batch, features]`.
+        vectors: The support vectors, `[vectors, features]`.
+        weights: What each adds to each score, `[vectors, scores]`.
+        rho: What is added to each score.
+
+    Raises:
+        Refused: It is another kernel, or has other parameters.
+    """
     kind = ctx.text("kernel_type", "LINEAR", ["LINEAR", "POLY", "RBF", "SIGMOID"])
     params = [float(p) for p in ctx.attr("kernel_params") or ()]
     if kind != "LINEAR" and len(params) != 3:
         raise Refused(f"{len(params)} kernel_params of the kernel {kind}, expected 3")
-    if kind == "RBF":
-        return tf.exp(-params[0] * squared(x, _table(ctx, vectors, "vectors")))
-    y = tf.matmul(x, _table(ctx, vectors.T, "vectors"))
     if kind == "LINEAR":
-        return y
+        # One vector for each score says the same, with fewer digits lost.
+        return _sums(ctx, x, vectors.T.astype(np.float64) @ weights.astype(np.float64), rho)
+    if kind == "RBF":
+        y = tf.exp(-params[0] * squared(x, _table(ctx, vectors, "vectors")))
+        return _sums(ctx, y, weights, rho)
     gamma, first, degree = params
-    y = gamma * y + first
-    if kind == "SIGMOID":
-        return tf.tanh(y)
+    y = gamma * tf.matmul(x, _table(ctx, vectors.T, "vectors")) + first
+    return _sums(ctx, tf.tanh(y) if kind == "SIGMOID" else _power(y, degree), weights, rho)
+
+
+def _power(y: Any, degree: float) -> Any:
     if degree == 2.0:
         return tf.square(y)
     return y * y * y if degree == 3.0 else tf.pow(y, degree)
@@ -80,12 +98,10 @@ def _regressor(ctx: Context) -> Result:
         raise Refused(f"{len(rho)} rho and {len(weights)} coefficients of {count} vectors")
     if count:
         vectors = _matrix(ctx, _floats(ctx, "support_vectors"), count, "support_vectors")
-        x = _kernel(ctx, x, vectors)
+        y = _scores(ctx, x, vectors, weights[:, None], rho)
     else:
-        _matrix(ctx, weights, 1, "coefficients")
-    y = tf.nn.bias_add(
-        tf.matmul(x, _table(ctx, weights[:, None], "weight")), _table(ctx, rho, "bias")
-    )
+        row = _matrix(ctx, weights, 1, "coefficients")
+        y = _sums(ctx, x, row.T, rho)
     if ctx.attr("one_class", 0):
         y = tf.where(y > 0.0, tf.ones_like(y), -tf.ones_like(y))
     return ctx.result(y)
@@ -140,10 +156,7 @@ def _of_pairs(ctx: Context, counts: list[int], classes: int) -> tuple[Any, Any]:
         raise Refused(f"{found} for {len(pairs)} pairs of classes")
     vectors = _matrix(ctx, _floats(ctx, "support_vectors"), total, "support_vectors")
     table = _weights(weights.reshape(classes - 1, total), counts, pairs)
-    scores = tf.nn.bias_add(
-        tf.matmul(_kernel(ctx, _rows(ctx), vectors), _table(ctx, table, "weight")),
-        _table(ctx, rho, "bias"),
-    )
+    scores = _scores(ctx, _rows(ctx), vectors, table, rho)
     chosen = tf.argmax(_votes(scores, classes, pairs), -1)
     if len(slopes):
         # One minus a sigmoid, since what is lost near 0 is part of the reference.
