@@ -434,6 +434,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         ("there twice", "OneHotEncoder", {"cats_int64s": [1, 2, 1]}),
         ("0 values for 5 columns", "Imputer", {"imputed_value_int64s": [1]}),
         ("2 values for 5 columns", "Imputer", {"imputed_value_floats": [1.0, 2.0]}),
+        ("a dimension of -5", "FeatureVectorizer", {"inputdimensions": [-5]}),
         ("1 operands and 2 inputdimensions", "FeatureVectorizer", {"inputdimensions": [1, 2]}),
     ]
     for expected, op, attrs in refused:

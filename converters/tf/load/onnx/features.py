@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir.symbolic import product
-from converters.tf.load.onnx.context import Context, Handler, Result, fixed
+from converters.tf.load.onnx.context import Context, Handler, Result, bounded, fixed
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.onnx.words import looked_up, words_of
 from converters.tf.load.saved_model.replay import Refused
@@ -30,10 +30,12 @@ def _one_hot(ctx: Context) -> Result:
         places = looked_up(ctx, words_of(words), np.arange(count + 1, dtype=np.int32)).form()
     else:
         places = _places(ctx.form(0), [int(n) for n in numbers])
-    # Another category is the last row, or out of the table.
-    rows = count + 1 if ctx.attr("zeros", 1) else count
-    table = ctx.session.tensor(Known(np.eye(rows, count, dtype=np.float32), role="row"))
-    return ctx.result(tf.gather(table, places), None, (*ctx.shape(0), count))
+    known = np.arange(count, dtype=np.int32)
+    if not ctx.attr("zeros", 1):
+        # What takes a place that is not in the list fails.
+        places = tf.gather(ctx.session.tensor(Known(known, role="place")), places)
+    y = tf.cast(tf.equal(places[..., None], tf.constant(known)), tf.float32)
+    return ctx.result(y, None, (*ctx.shape(0), count))
 
 
 def _places(x: Any, numbers: list[int]) -> Any:
@@ -76,6 +78,8 @@ def _vector(ctx: Context) -> Result:
     sizes = [int(n) for n in ctx.attr("inputdimensions") or ()]
     if len(sizes) != len(ctx.args):
         raise Refused(f"{len(ctx.args)} operands and {len(sizes)} inputdimensions")
+    for size in (*sizes, sum(sizes)):
+        bounded([size])
     parts = []
     for index, size in enumerate(sizes):
         shape = ctx.shape(index)
