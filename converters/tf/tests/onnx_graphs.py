@@ -26,7 +26,11 @@ LEARNED = "ai.onnx.ml."
 # And of those of onnxruntime's own.
 MICROSOFT = "com.microsoft."
 # How the learned ones' own names start.
-_LEARNED = ("ArrayFeature", "LabelEncoder", "Linear", "Normalizer", "Scaler", "TreeEnsemble")
+_NAMES = """
+    ArrayFeature FeatureVectorizer Imputer LabelEncoder Linear Normalizer OneHotEncoder SVM Scaler
+    TreeEnsemble
+"""
+_LEARNED = tuple(_NAMES.split())
 
 
 class Network:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from converters.tf.load.onnx.agreed import confirmed, is_given, wanted
 from converters.tf.load.onnx.context import Context, Handler, Result, axis_of, fixed
 from converters.tf.load.onnx.file import Graph
+from converters.tf.load.onnx.mapped import mapped
 from converters.tf.load.onnx.values import Known, Tensor, Value, shape_of
 from converters.tf.load.saved_model.replay import Refused
 
@@ -183,7 +184,10 @@ def _stacked(ctx: Context, values: list[Value], axis: int = 0) -> Tensor:
 
 
 def _scan(ctx: Context) -> Result:
-    """A loop over the places of an axis, each iteration of which is written out."""
+    """A loop over the places of an axis: one pass if no iteration needs another one.
+
+    Else each iteration is written out.
+    """
     if ctx.node.version < 9:
         return _old_scan(ctx)
     body, count = _branch(ctx, "body"), int(ctx.attr("num_scan_inputs"))
@@ -192,14 +196,47 @@ def _scan(ctx: Context) -> Result:
     axes = _each(ctx, "scan_input_axes", count)
     axes = [axis_of(axis, len(shape_of(v))) for axis, v in zip(axes, read, strict=True)]
     back = _each(ctx, "scan_input_directions", count)
+    count = len(body.outputs) - len(states)
+    ends = _each(ctx, "scan_output_axes", count)
+    turned = _each(ctx, "scan_output_directions", count)
+    if not any(back) and not any(turned):
+        found = _at_once(ctx, body, states, list(zip(read, axes, strict=True)), ends)
+        if found is not None:
+            return found
     states, written = _scanned(ctx, body, states, list(zip(read, axes, back, strict=True)))
-    ends = _each(ctx, "scan_output_axes", len(written))
-    turned = _each(ctx, "scan_output_directions", len(written))
     results: list[Value] = [*states]
     for values, axis, backwards in zip(written, ends, turned, strict=True):
         place = axis_of(axis, len(shape_of(values[0])) + 1)
         results.append(_stacked(ctx, values[::-1] if backwards else values, place))
     return results
+
+
+def _at_once(
+    ctx: Context, body: Graph, states: list[Value], read: list[tuple[Value, int]], ends: list[int]
+) -> Result | None:
+    """Returns the results of turns that do not know of each other, else nothing."""
+    if len({shape_of(value)[axis] for value, axis in read}) != 1:
+        return None
+    ranks = [len(shape_of(v)) for v in states] + [len(shape_of(v)) - 1 for v, _ in read]
+    graph = mapped(body, len(states), ranks)
+    if graph is None:
+        return None
+    found = ctx.session.body(graph, [*states, *(_moved(v, axis, 0) for v, axis in read)])
+    places = (axis_of(end, len(shape_of(v))) for v, end in zip(found, ends, strict=True))
+    return [*states, *(_moved(v, 0, place) for v, place in zip(found, places, strict=True))]
+
+
+def _moved(value: Value, axis: int, place: int) -> Value:
+    """Returns a value with an axis at another place."""
+    if axis == place:
+        return value
+    if isinstance(value, Known):
+        return Known(np.moveaxis(value.data, axis, place))
+    if not isinstance(value, Tensor):
+        raise Refused("a loop over sizes")
+    order = list(range(value.rank))
+    order.insert(place, order.pop(axis))
+    return value.transposed(order)
 
 
 def _each(ctx: Context, name: str, count: int) -> list[int]:
