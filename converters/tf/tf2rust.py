@@ -143,7 +143,7 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         raise UsageError(Problem("--binary_classification", what, advice))
     if not options.pack and options.runtime is RuntimeMode.CRATE:
         what = "the crate of the runtime packs weights, and only a copy of it does not"
-        raise UsageError(Problem("--pack_weights", what, "leave out --runtime=crate"))
+        raise UsageError(Problem("--nopack_weights", what, "leave out --runtime=crate"))
     if options.most:
         if not bare:
             what = "crates with std take open dimensions of any size"
