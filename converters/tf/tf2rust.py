@@ -19,7 +19,7 @@ from converters.tf.emit.crate import Features, crate_files
 from converters.tf.emit.first_values import MOST, is_filled
 from converters.tf.emit.model import ModelText, model_text
 from converters.tf.emit.open_problems import fixed_sizes, open_problem, text_problem
-from converters.tf.emit.options import Options, Profile, WeightsMode
+from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.support import problems
 from converters.tf.errors import FeaturesError, FileError, shortened, sizes_advised
 from converters.tf.ir import budget
@@ -146,6 +146,9 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         what = "crates without std have no confidence levels"
         advice = "leave it out, or leave out --profile=no_std"
         raise UsageError(Problem("--binary_classification", what, advice))
+    if not options.pack and options.runtime is RuntimeMode.CRATE:
+        what = "the crate of the runtime packs weights, and only a copy of it does not"
+        raise UsageError(Problem("--nopack_weights", what, "leave out --runtime=crate"))
     if options.most:
         if not bare:
             what = "crates with std take open dimensions of any size"
@@ -247,7 +250,8 @@ def _converted(request: Request, progress: Progress) -> Result:
         options = replace(options, weight_type=WeightType.FLOAT32)
     graph = rounded(graph, options.weight_type)
     progress("plan memory")
-    plan = plan_memory(graph, options.inplace, options.memdrop)
+    # As a crate with std has it.
+    plan = plan_memory(graph, options.inplace, options.memdrop, packed=options.pack)
     if loaded.trace.half:
         options = replace(options, tolerance=max(options.tolerance, _HALF_TOLERANCE))
     if any(v.data is not None and v.data.dtype == "int8" for v in loaded.trace.variables.values()):

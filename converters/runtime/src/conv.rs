@@ -8,12 +8,12 @@ pub use self::depthwise::DepthwiseConv;
 pub use self::geometry::{Axis, Geometry};
 use self::layer::Layer;
 use crate::activation::Activation;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 use crate::bytes::{AlignedBytes, view, view_mut};
 use crate::error::{Result, at};
 use crate::kernels::base::parallel::Parallel;
 use crate::kernels::base::shape::Shape;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 use crate::kernels::conv::PackedFilter;
 use crate::kernels::conv::{BackwardInput, Conv as Sizes, Direction, Filter, Forward};
 use crate::kernels::frame::clamp::AddClamp;
@@ -26,9 +26,9 @@ use crate::weights::Tensor;
 /// The weights of a filter, packed where there is memory for it.
 #[derive(Clone, Debug)]
 struct Taps {
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(without = "packing")))]
     packed: AlignedBytes,
-    #[cfg(not(feature = "std"))]
+    #[cfg(not(all(feature = "std", not(without = "packing"))))]
     filter: Tensor<f32>,
 }
 
@@ -41,7 +41,7 @@ impl Taps {
         parallel: &dyn Parallel,
     ) -> Result<Self> {
         let bytes = weights.tensor_bytes(filter)?;
-        #[cfg(feature = "std")]
+        #[cfg(all(feature = "std", not(without = "packing")))]
         {
             let elements = view(&bytes)?;
             let sizes = &layer.sizes;
@@ -52,7 +52,7 @@ impl Taps {
                 .map_err(at(layer.name))?;
             Ok(Self { packed })
         }
-        #[cfg(not(feature = "std"))]
+        #[cfg(not(all(feature = "std", not(without = "packing"))))]
         {
             let _ = (layer, direction, bytes, parallel);
             Ok(Self { filter })
@@ -66,14 +66,14 @@ impl Taps {
         sizes: &Sizes,
         reader: &Reader<'a>,
     ) -> Result<Filter<'a>> {
-        #[cfg(feature = "std")]
+        #[cfg(all(feature = "std", not(without = "packing")))]
         {
             let _ = reader;
             let data = view(self.packed.as_slice())?;
             let packed = PackedFilter::from_packed(direction, sizes, data).map_err(at(layer))?;
             Ok(Filter::Packed(packed))
         }
-        #[cfg(not(feature = "std"))]
+        #[cfg(not(all(feature = "std", not(without = "packing"))))]
         {
             let _ = (layer, direction, sizes);
             Ok(Filter::Plain(reader.read(Source::Weights(self.filter))?))

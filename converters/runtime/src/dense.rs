@@ -1,27 +1,27 @@
 //! Products with a matrix of weights.
 
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::activation::Activation;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 use crate::bytes::{AlignedBytes, view, view_mut};
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 use crate::error::Error;
 use crate::error::{Result, at};
 use crate::kernels::base::parallel::Parallel;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 use crate::kernels::gemm::Scale;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 use crate::kernels::gemm::thin::Thin;
 use crate::kernels::gemm::{Gemm, Matrix};
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 use crate::kernels::gemm::{Packed, PackedSize};
 use crate::memory::{Memory, Reader, Slot, Source};
 use crate::origin::Origin;
 use crate::weights::Tensor;
 
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 mod pair;
 
 /// A matrix of `rows` x `columns`, in the order in which products read it.
@@ -29,11 +29,11 @@ mod pair;
 pub struct Panels {
     rows: usize,
     columns: usize,
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(without = "packing")))]
     size: PackedSize,
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(without = "packing")))]
     packed: AlignedBytes,
-    #[cfg(not(feature = "std"))]
+    #[cfg(not(all(feature = "std", not(without = "packing"))))]
     matrix: Tensor<f32>,
 }
 
@@ -50,7 +50,7 @@ impl Panels {
         parallel: &dyn Parallel,
     ) -> Result<Self> {
         let bytes = weights.tensor_bytes(matrix)?;
-        #[cfg(feature = "std")]
+        #[cfg(all(feature = "std", not(without = "packing")))]
         {
             let elements = view(&bytes)?;
             let size = PackedSize::new(rows, columns).map_err(at(layer))?;
@@ -65,7 +65,7 @@ impl Panels {
                 packed,
             })
         }
-        #[cfg(not(feature = "std"))]
+        #[cfg(not(all(feature = "std", not(without = "packing"))))]
         {
             let _ = (layer, bytes, parallel);
             Ok(Self {
@@ -88,7 +88,7 @@ impl Panels {
         self.columns
     }
 
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(without = "packing")))]
     #[inline]
     fn packed(&self, layer: &'static str) -> Result<Packed<'_>> {
         let data = view(self.packed.as_slice())?;
@@ -108,12 +108,12 @@ impl Panels {
         weights: &'a [u8],
     ) -> Result<Gemm<'a>> {
         let x = Matrix::rows(x, self.rows);
-        #[cfg(feature = "std")]
+        #[cfg(all(feature = "std", not(without = "packing")))]
         {
             let _ = weights;
             Ok(Gemm::packed(m, x, self.packed(layer)?))
         }
-        #[cfg(not(feature = "std"))]
+        #[cfg(not(all(feature = "std", not(without = "packing"))))]
         {
             let _ = layer;
             let elements = self.matrix.of(weights)?;
@@ -124,16 +124,16 @@ impl Panels {
 }
 
 /// Elements of a matrix from which on it matters which end of it the caches still hold.
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 const LARGE: usize = 1 << 17;
 
 /// From which end a matrix is read next: every other time from the last one, so that what was read
 /// last, and is still in the caches, is read first.
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 #[derive(Debug, Default)]
 struct Turn(AtomicBool);
 
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 impl Turn {
     /// Whether it is the last one's turn. Callers at the same time may get the same answer.
     fn next(&self) -> bool {
@@ -143,7 +143,7 @@ impl Turn {
     }
 }
 
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 impl Clone for Turn {
     fn clone(&self) -> Self {
         Self::default()
@@ -152,7 +152,7 @@ impl Clone for Turn {
 
 /// An operand of a product whose elements are scaled on their way into it:
 /// `activation(x * scale + shift)` along the last axis.
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 #[derive(Clone, Copy)]
 pub struct Scaled<'a> {
     x: Source<'a, f32>,
@@ -161,7 +161,7 @@ pub struct Scaled<'a> {
     activation: Activation,
 }
 
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 impl<'a> Scaled<'a> {
     /// `x * scale`; the factors are those of all examples or, if there are as many, of each one.
     #[inline]
@@ -197,7 +197,7 @@ impl<'a> Scaled<'a> {
 pub struct Dense {
     name: &'static str,
     kernel: Panels,
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(without = "packing")))]
     turn: Turn,
     bias: Option<Tensor<f32>>,
     activation: Activation,
@@ -219,7 +219,7 @@ impl Dense {
         Ok(Self {
             name,
             kernel: Panels::new(name, weights, kernel, size, parallel)?,
-            #[cfg(feature = "std")]
+            #[cfg(all(feature = "std", not(without = "packing")))]
             turn: Turn::default(),
             bias,
             activation,
@@ -294,7 +294,7 @@ impl Dense {
     ///
     /// # Errors
     /// As [`Dense::run`].
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(without = "packing")))]
     pub fn run_scaled<'a>(
         &'a self,
         m: &'a mut Memory<'_>,
@@ -308,7 +308,7 @@ impl Dense {
     ///
     /// # Errors
     /// As [`Dense::run`].
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(without = "packing")))]
     pub fn run_scaled_onto<'a>(
         &'a self,
         m: &'a mut Memory<'_>,
@@ -318,7 +318,7 @@ impl Dense {
         self.scaled(m, x, out, true)
     }
 
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(without = "packing")))]
     fn scaled<'a>(
         &'a self,
         m: &'a mut Memory<'_>,
@@ -384,7 +384,7 @@ impl Dense {
     ) -> Result<()> {
         let (weights, parallel) = (reader.weights, reader.parallel);
         // What a product of any size checks takes a small layer longer than its own product.
-        #[cfg(feature = "std")]
+        #[cfg(all(feature = "std", not(without = "packing")))]
         if x.len() == self.kernel.rows {
             return self.row(x, out, accumulate, weights, parallel);
         }
@@ -397,7 +397,7 @@ impl Dense {
     }
 
     /// The product of one row.
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(without = "packing")))]
     #[inline(never)]
     fn row(
         &self,

@@ -13,7 +13,8 @@
 )]
 // An error carries two shapes by value, because there is no allocator to box them.
 #![allow(clippy::result_large_err)]
-// `without` names what a copy in a crate of tf2rust may leave out; no build sets it.
+// `without` names what a copy in a crate of tf2rust may leave out, such as the packing of weights that
+// then stay where they are; no build sets it.
 #![allow(unexpected_cfgs)]
 
 pub use tfp_kernels as kernels;

@@ -20,6 +20,9 @@ use core::cell::{RefCell, RefMut};
 /// Where the header has the sums.
 #[cfg(feature = "std")]
 const SUMS: core::ops::Range<usize> = 24..40;
+/// Alignment in bytes of the largest numbers.
+#[cfg(feature = "std")]
+const NUMBERS: usize = align_of::<u64>();
 /// Bytes that are summed at a time: they are still in a cache when they are read again.
 #[cfg(feature = "std")]
 const PART: usize = 1 << 18;
@@ -100,6 +103,24 @@ impl Origin<'static> {
         }
         check(bytes, layout.fingerprint, layout.len)?;
         Ok(Weights::Embedded(bytes).into())
+    }
+
+    /// Weights that stay where they are, all of them: nothing is copied.
+    ///
+    /// # Errors
+    /// [`Error::Weights`] as [`Origin::bytes`], and if they do not lie at a multiple of 8 bytes.
+    pub fn in_place(held: Weights, layout: &Layout) -> Result<Self> {
+        let bytes = held.bytes();
+        check(bytes, layout.fingerprint, layout.len)?;
+        let (header, rest) = bytes.split_first_chunk().ok_or_else(outside)?;
+        let apart = bytes.as_ptr().addr() % NUMBERS;
+        if apart != 0 {
+            refused("an address that is no multiple of 8", apart as u64, 0)?;
+        }
+        let mut sums = started(header);
+        sums.add(rest);
+        compare(header, sums)?;
+        Ok(held.into())
     }
 }
 
@@ -234,10 +255,7 @@ fn summed(
     let mut owned = AlignedBytes::zeroed(held)?;
     let (head, body) = owned.as_mut_slice().split_at_mut(HEADER);
     head.copy_from_slice(header);
-    let mut sums = Sums::default();
-    let mut plain = *header;
-    plain[SUMS].fill(0);
-    sums.add(&plain);
+    let mut sums = started(header);
     let mut left = layout.len - held;
     let mut part = AlignedBytes::zeroed(PART.min(left))?;
     let mut add = |part: &mut [u8]| -> Result<()> {
@@ -253,13 +271,30 @@ fn summed(
         add(&mut part.as_mut_slice()[..now])?;
         left -= now;
     }
+    compare(header, sums)?;
+    Ok(Weights::Owned(owned))
+}
+
+/// The sums of a header, with zeros where it has sums itself.
+#[cfg(feature = "std")]
+fn started(header: &[u8; HEADER]) -> Sums {
+    let mut plain = *header;
+    plain[SUMS].fill(0);
+    let mut sums = Sums::default();
+    sums.add(&plain);
+    sums
+}
+
+/// Fails unless the sums are those that the header has.
+#[cfg(feature = "std")]
+fn compare(header: &[u8; HEADER], sums: Sums) -> Result<()> {
     for (at, found) in [SUMS.start, SUMS.start + 8].into_iter().zip(sums.finish()) {
         let expected = word(header, at);
         if found != expected {
             refused("damaged, by a sum of all bytes", found, expected)?;
         }
     }
-    Ok(Weights::Owned(owned))
+    Ok(())
 }
 
 #[cfg(all(test, feature = "std"))]

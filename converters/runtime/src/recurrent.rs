@@ -1,12 +1,12 @@
 //! Recurrent layers over sequences.
 
 use crate::activation::Activation;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 use crate::bytes::{AlignedBytes, view, view_mut};
 use crate::error::{Result, at};
 use crate::kernels::base::parallel::Parallel;
 use crate::kernels::gemm::Matrix;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(without = "packing")))]
 use crate::kernels::gemm::Packed;
 use crate::kernels::ops::sequence::recurrent::{
     Factor, GruLayer, LstmLayer, Reset, SimpleRnnLayer, Walk,
@@ -110,9 +110,9 @@ impl<'a> Operands<'a> {
 struct Columns {
     rows: usize,
     columns: usize,
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(without = "packing")))]
     packed: AlignedBytes,
-    #[cfg(not(feature = "std"))]
+    #[cfg(not(all(feature = "std", not(without = "packing"))))]
     source: (Tensor<f32>, usize, usize),
 }
 
@@ -127,7 +127,7 @@ impl Columns {
         parallel: &dyn Parallel,
     ) -> Result<Self> {
         let bytes = weights.tensor_bytes(matrix)?;
-        #[cfg(feature = "std")]
+        #[cfg(all(feature = "std", not(without = "packing")))]
         {
             let elements = view(&bytes)?;
             let matrix = Matrix::rows(elements.get(first..).unwrap_or_default(), ld);
@@ -141,7 +141,7 @@ impl Columns {
                 packed,
             })
         }
-        #[cfg(not(feature = "std"))]
+        #[cfg(not(all(feature = "std", not(without = "packing"))))]
         {
             let _ = (layer, bytes, parallel);
             Ok(Self {
@@ -154,14 +154,14 @@ impl Columns {
 
     fn factor<'a>(&'a self, layer: &'static str, reader: &Reader<'a>) -> Result<Factor<'a>> {
         let size = (self.rows, self.columns);
-        #[cfg(feature = "std")]
+        #[cfg(all(feature = "std", not(without = "packing")))]
         {
             let _ = reader;
             let data = view(self.packed.as_slice())?;
             let packed = Packed::from_packed(size, data).map_err(at(layer))?;
             Ok(Factor::packed(packed))
         }
-        #[cfg(not(feature = "std"))]
+        #[cfg(not(all(feature = "std", not(without = "packing"))))]
         {
             let _ = layer;
             let (matrix, first, ld) = self.source;

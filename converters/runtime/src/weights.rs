@@ -156,14 +156,27 @@ pub(crate) fn refused(reason: &'static str, found: u64, expected: u64) -> Result
     })
 }
 
+/// Bytes that an owner holds for as long as it is shared, such as a mapped file.
+#[cfg(feature = "std")]
+pub type SharedBytes = std::sync::Arc<dyn AsRef<[u8]> + Send + Sync>;
+
 /// The weights that a model holds on to.
 #[cfg(feature = "std")]
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Weights {
-    /// Part of the program.
+    /// Part of the program, or there for as long as it runs.
     Embedded(&'static [u8]),
+    /// Of an owner that others may share.
+    Shared(SharedBytes),
     /// Read or copied when the model was made.
     Owned(crate::bytes::AlignedBytes),
+}
+
+#[cfg(feature = "std")]
+impl fmt::Debug for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Weights({} bytes)", self.bytes().len())
+    }
 }
 
 #[cfg(feature = "std")]
@@ -174,6 +187,7 @@ impl Weights {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Embedded(bytes) => bytes,
+            Self::Shared(owner) => (**owner).as_ref(),
             Self::Owned(bytes) => bytes.as_slice(),
         }
     }

@@ -83,6 +83,12 @@ _TYPE = flags.DEFINE_enum_class(
     " the model still computes in float32, except that matmuls and convolutions multiply int8"
     " numbers with int8, unless --nointeger is given",
 )
+_PACK = flags.DEFINE_bool(
+    "pack_weights",
+    True,
+    "pack matrices when the model is made; else it reads them where the weights are, such as in a"
+    " mapped file, and computes more slowly",
+)
 _PROFILE = flags.DEFINE_enum_class("profile", Profile.STD, Profile, "what the crate may use")
 _TARGET = flags.DEFINE_enum_class(
     "target",
@@ -279,6 +285,7 @@ def _convert() -> int:
         weights=_WEIGHTS.value,
         weight_type=_TYPE.value,
         profile=_PROFILE.value,
+        pack=_PACK.value,
         runtime=_RUNTIME.value,
         runtime_place=_runtime_place(linked),
         embedded=_embedded_place(),

@@ -183,11 +183,11 @@ def _weights(trace: Trace) -> dict[str, ir.Array]:
         for index, name in enumerate(names):
             data = known.get(name)
             if data is not None:
-                arrays[f"{_key(path)}_weight_{index}"] = data.astype("float32")
+                arrays[f"{_key(path)}_weight_{index}"] = data.astype("float32", copy=False)
                 placed.add(name)
     for name, data in known.items():
         if name not in placed:
-            arrays[_key(name)] = data.astype("float32")
+            arrays[_key(name)] = data.astype("float32", copy=False)
     return arrays
 
 

@@ -33,6 +33,7 @@ from converters.tf.emit.statements import Code, Kind, Name, code
 from converters.tf.emit.unreached import (
     has_packed_products,
     with_helpers,
+    with_packing,
     with_products,
     with_variants,
     without_unmade_variants,
@@ -205,9 +206,7 @@ def crate_files(
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
     if options.runtime is RuntimeMode.INCLUDE:
-        for path, source in _runtime(
-            values, text.plan.graph, rust.values(), options.web_threads
-        ).items():
+        for path, source in _runtime(values, text.plan.graph, rust.values(), options).items():
             rust[f"src/runtime/{path}"] = _formatted(source, rustfmt) if rustfmt else source
     elif options.runtime_place == VENDORED:
         rust |= packages()
@@ -300,18 +299,19 @@ def _recorded(graph: ir.Graph, features: Features) -> dict[str, str]:
 
 
 def _runtime(
-    values: Mapping[str, Any], graph: ir.Graph, users: Iterable[str], helped: bool
+    values: Mapping[str, Any], graph: ir.Graph, users: Iterable[str], options: Options
 ) -> dict[str, str]:
     """Returns the files of the runtime that the model needs, for sources that use them."""
     users = tuple(users)
     uses = set(values["uses"]) | {"weights::Tensor", "memory::Slot", "bytes::Aligned"}
     uses |= set() if values["std"] else {"once::Once"}
-    std = bool(values["std"])
-    kernels = without_unreached(read_sources(_REPOSITORY / "kernels/src"), graph, std)
-    runtime = with_helpers(read_sources(_REPOSITORY / "converters/runtime/src"), helped)
+    std, packs = bool(values["std"]), options.packs
+    kernels = without_unreached(read_sources(_REPOSITORY / "kernels/src"), graph, std, packs)
+    runtime = read_sources(_REPOSITORY / "converters/runtime/src")
+    runtime = with_packing(with_helpers(runtime, options.web_threads), packs)
     files = vendor(_chosen(runtime, std), _chosen(kernels, std), uses)
     public = {name for names in values["public"].values() for name in names}
-    files = with_products(files, graph, packed=std and has_packed_products(files))
+    files = with_products(files, graph, packed=packs and has_packed_products(files))
     # What is left out may have been all that named something else.
     fewer = without_unmade_variants(files)
     while True:

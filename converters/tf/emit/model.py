@@ -105,10 +105,11 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
         options: What the crate must be like.
     """
     std = options.profile is Profile.STD
-    plan = plan_memory(graph, options.inplace, options.memdrop, packed=std)
+    packs = options.packs
+    plan = plan_memory(graph, options.inplace, options.memdrop, packed=packs, single=not std)
     graph = plan.graph
     rounded = options.weight_type is not WeightType.FLOAT32
-    weights = lay_out(graph, packed_constants(graph) if std else (), rounded)
+    weights = lay_out(graph, packed_constants(graph) if packs else (), rounded)
     input_keys, output_keys = feature_keys(graph)
     opened = Opened.of(plan, dict(options.most))
     scope = Scope()

@@ -23,9 +23,11 @@ def npz_bytes(arrays: Mapping[str, ir.Array]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
             info = zipfile.ZipInfo(f"{name}.npy", _TIME)
             info.external_attr = 0o644 << 16
-            archive.writestr(info, content.getvalue())
+            # About: it decides whether the file has the fields for sizes above 4 GiB.
+            info.file_size = array.nbytes
+            with archive.open(info, "w") as content:
+                data = np.ascontiguousarray(array)
+                np.lib.format.write_array(content, data, allow_pickle=False)
     return out.getvalue()

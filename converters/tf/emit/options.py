@@ -59,6 +59,8 @@ class Options:
         weights: Where the weights are.
         weight_type: What the elements of large weights were rounded to.
         profile: What the crate may use.
+        pack: Whether a model packs copies of its matrices when it is made. Else it reads them where
+            the weights lie. A crate without std never packs.
         runtime: Whether the runtime comes as source or as a crate.
         runtime_place: Where Cargo finds that crate; Bazel does not ask.
         embedded: Where Cargo finds the crate `tfp-embedded`, whose traits a crate without std then
@@ -83,6 +85,7 @@ class Options:
     weights: WeightsMode = WeightsMode.EMBED
     weight_type: WeightType = WeightType.FLOAT32
     profile: Profile = Profile.STD
+    pack: bool = True
     runtime: RuntimeMode = RuntimeMode.INCLUDE
     runtime_place: CratePlace = _RUNTIME
     embedded: CratePlace | None = None
@@ -97,6 +100,11 @@ class Options:
     most: tuple[tuple[str, int], ...] = ()
     web_threads: bool = False
     from_environment: bool = False
+
+    @property
+    def packs(self) -> bool:
+        """Returns whether a model packs its matrices when it is made."""
+        return self.pack and self.profile is Profile.STD
 
     def weights_for(self, size: int) -> WeightsMode:
         """Returns where weights of so many bytes are; a crate without std always embeds them."""

@@ -107,6 +107,9 @@ PLAIN = "plain"
 TRANSPOSED = "transposed"
 """The way of matrices that are transposed: those of `PLAIN`, and filters that are packed so."""
 
+PACKING = 'all(feature = "std", not(without = "packing"))'
+"""What the runtime says of code that packs weights when a model is made."""
+
 HELPERS = "helpers"
 """Threads that a host of WebAssembly lends."""
 
@@ -136,17 +139,20 @@ def _steps(nodes: list[ir.Node]) -> set[int]:
     return found & set(_STEPS)
 
 
-def without_unreached(kernels: Mapping[str, str], graph: ir.Graph, std: bool) -> dict[str, str]:
+def without_unreached(
+    kernels: Mapping[str, str], graph: ir.Graph, std: bool, packs: bool
+) -> dict[str, str]:
     """Returns the kernels without the ways that a model does not take.
 
     Args:
         kernels: Sources by path below their `src`.
         graph: The model.
         std: Whether its crate has std.
+        packs: Whether it packs weights when it is made.
     """
     files = dict(kernels)
-    if not std or not any(map(_has_tiles, graph.all_nodes())):
-        # Without std no filter is transformed.
+    if not packs or not any(map(_has_tiles, graph.all_nodes())):
+        # Only filters that are packed are transformed.
         files = {path: text for path, text in files.items() if not path.startswith(f"{_TILES}/")}
         files[f"{_TILES}.rs"] = (_TEMPLATES / "winograd.rs").read_text("utf-8")
     closed = closed_ways(graph, std)
@@ -228,3 +234,8 @@ def with_helpers(files: Mapping[str, str], helped: bool) -> dict[str, str]:
     """
     closed = frozenset() if helped else {HELPERS}
     return {path: with_ways(text, closed, {HELPERS}) for path, text in files.items()}
+
+
+def with_packing(files: Mapping[str, str], packs: bool) -> dict[str, str]:
+    """Returns sources whose code that packs weights is marked as there, or as not there."""
+    return {path: text.replace(PACKING, str(packs).lower()) for path, text in files.items()}

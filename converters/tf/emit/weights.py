@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,9 @@ MAGIC = b"tfpw\0\0\0\x02"
 _ALIGN = 64
 # Bytes of the header before the sums.
 _BEFORE = 24
+# Bytes that are summed at a time, and those of which the sums take a multiple.
+_PART = 1 << 18
+_LINE = 32
 
 
 @dataclass(frozen=True)
@@ -87,48 +91,54 @@ def lay_out(graph: ir.Graph, packed: Collection[ir.Value], rounded: bool) -> Wei
     ordered = sorted(values, key=lambda v: (v in records, v in packed))
     names = {v: scope.unique(wishes(v.name, "constant")[-1]).upper() for v in values}
     tensors: dict[ir.Value, Tensor] = {}
-    body = bytearray()
+    # All is written to where it stays: a model's weights may take most of the memory.
+    out = io.BytesIO()
+    out.write(MAGIC.ljust(HEADER, b"\0"))
     size = plain = kept = HEADER
     for value in ordered:
         assert value.data is not None
         tensors[value] = Tensor(names[value], size, value.data.size, value)
         size += -(-tensors[value].bytes // _ALIGN) * _ALIGN
         if value in records:
-            body += records[value]
+            out.write(records[value])
         else:
-            body += little_endian(value)
-            body += bytes(-len(body) % _ALIGN)
+            out.write(little_endian(value))
+            out.write(bytes(-out.tell() % _ALIGN))
             plain = size
         if value not in packed:
             kept = size
-    digest = hashlib.sha256(bytes(body)).digest()[:8]
-    header = (MAGIC + digest + len(body).to_bytes(8, "little")).ljust(HEADER, b"\0")
-    content = bytearray(header) + body
-    for at, total in enumerate(sums(content)):
-        content[_BEFORE + 8 * at : _BEFORE + 8 * (at + 1)] = total.to_bytes(8, "little")
+    with out.getbuffer() as content:
+        digest = hashlib.sha256(content[HEADER:]).digest()[:8]
+        content[8:_BEFORE] = digest + (len(content) - HEADER).to_bytes(8, "little")
+        totals = b"".join(total.to_bytes(8, "little") for total in sums(content))
+        content[_BEFORE : _BEFORE + 16] = totals
     fingerprint = int.from_bytes(digest, "little")
     largest = max((t.bytes for t in tensors.values() if t.at >= kept), default=0)
-    return WeightFile(tensors, bytes(content), plain, size, kept, largest, fingerprint)
+    return WeightFile(tensors, out.getvalue(), plain, size, kept, largest, fingerprint)
 
 
-def sums(content: bytes | bytearray) -> tuple[int, int]:
+def sums(content: bytes | memoryview) -> tuple[int, int]:
     """Returns the sum of the words of some bytes, and the sum of that sum after each word.
 
     converters/runtime/src/sums.rs compares them: modulo 2^64, of words of 32 bits, little-endian,
     with zeros up to a multiple of 32 bytes after them.
     """
-    padded = bytes(content) + bytes(-len(content) % 32)
-    words = np.frombuffer(padded, "<u4").astype(np.uint64)
-    counts = np.arange(words.size, 0, -1, dtype=np.uint64)
-    return int(words.sum()), int((words * counts).sum())
+    first = second = 0
+    for at in range(0, len(content), _PART):
+        part = content[at : at + _PART]
+        if len(part) % _LINE:
+            part = bytes(part) + bytes(-len(part) % _LINE)
+        words = np.frombuffer(part, "<u4").astype(np.uint64)
+        counts = np.arange(words.size, 0, -1, dtype=np.uint64)
+        second += words.size * first + int((words * counts).sum())
+        first += int(words.sum())
+    return first % 2**64, second % 2**64
 
 
-def little_endian(value: ir.Value) -> bytes:
-    """Returns the bytes of a constant, truth values as 0 and 1."""
+def little_endian(value: ir.Value) -> memoryview:
+    """Returns the bytes of a constant, truth values as 0 and 1; not a copy if it lies so."""
     data = np.ascontiguousarray(value.data)
-    if data.dtype == np.bool_:
-        data = data.astype(np.uint8)
-    return data.astype(data.dtype.newbyteorder("<"), copy=False).tobytes()
+    return data.astype(data.dtype.newbyteorder("<"), copy=False).reshape(-1).view(np.uint8).data
 
 
 def rust_type(dtype: ir.DType) -> str:

@@ -7,11 +7,14 @@ count of users costs speed only.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
+
+import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir.build import Builder
@@ -19,6 +22,10 @@ from converters.tf.ir.expressions import OpenSizeError
 
 # Sweeps after which a pass gives up; models need fewer than ten.
 _MOST_SWEEPS = 50
+# Bytes of a constant that is read whole to tell it from others.
+_SMALL = 1 << 12
+# Elements of others that are read first.
+_SOME = 64
 
 
 class Match:
@@ -167,9 +174,37 @@ def without_dead_nodes(graph: ir.Graph) -> ir.Graph:
     return replace(graph, nodes=tuple(reversed(kept)))
 
 
+class _Constants:
+    """Constants by their elements; a large one is read whole if another one looks like it."""
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[object, ...], ir.Value] = {}
+        self._equal: dict[tuple[object, ...], ir.Value] = {}
+
+    def first(self, value: ir.Value) -> ir.Value:
+        """Returns the first constant with the elements of this one, maybe itself."""
+        assert value.data is not None
+        data = value.data
+        kind = (value.dtype.value, value.shape)
+        if data.nbytes <= _SMALL or data.dtype.hasobject:
+            return self._equal.setdefault((*kind, data.tobytes()), value)
+        some = data.flat[:: data.size // _SOME].tobytes()
+        alike = self._alike.setdefault((*kind, some), value)
+        if alike is value:
+            return value
+        assert alike.data is not None
+        self._equal.setdefault((*kind, _digest(alike.data)), alike)
+        return self._equal.setdefault((*kind, _digest(data)), value)
+
+
+def _digest(data: ir.Array) -> bytes:
+    """Returns a hash of an array's bytes, row by row."""
+    return hashlib.sha256(np.ascontiguousarray(data).view(np.uint8).data).digest()
+
+
 def without_twins(graph: ir.Graph) -> ir.Graph:
     """Computes once what several nodes compute, and keeps one of equal constants."""
-    constants: dict[tuple[str, ir.Shape, bytes], ir.Value] = {}
+    constants = _Constants()
     known: dict[tuple[object, ...], ir.Node] = {}
     new: dict[ir.Value, ir.Value] = {}
 
@@ -177,8 +212,7 @@ def without_twins(graph: ir.Graph) -> ir.Graph:
         if value is None:
             return None
         if value.data is not None and value not in new:
-            key = (value.dtype.value, value.shape, value.data.tobytes())
-            new[value] = constants.setdefault(key, value)
+            new[value] = constants.first(value)
         return new.get(value, value)
 
     nodes = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from converters.tf import ir
 from converters.tf.ir.bounds import most_of
 from converters.tf.ir.expressions import size_at, unknown
 from converters.tf.ir.fixed import counted_dims, open_dims
-from converters.tf.ir.sizes import elements, is_fixed, numbers
+from converters.tf.ir.ops.packing import DIRECT_ROWS
+from converters.tf.ir.sizes import elements, has_open, is_fixed, numbers
+from converters.tf.ir.values import shape_at
 from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
 from converters.tf.passes.scaled import with_scaled_products
@@ -132,7 +134,11 @@ class _Block:
 
 
 def plan_memory(
-    graph: ir.Graph, inplace: bool = True, memdrop: bool = True, packed: bool = True
+    graph: ir.Graph,
+    inplace: bool = True,
+    memdrop: bool = True,
+    packed: bool = True,
+    single: bool = False,
 ) -> Plan:
     """Plans the memory of a graph.
 
@@ -141,6 +147,7 @@ def plan_memory(
         inplace: Whether elementwise ops may write over their operand.
         memdrop: Whether a place is free again after its last use; else every tensor has its own.
         packed: Whether matrices of weights are packed beforehand, or in scratch memory each time.
+        single: Whether calls have one example.
 
     Returns:
         The plan of a graph that computes the same; its nodes may be others.
@@ -148,7 +155,7 @@ def plan_memory(
     graph = with_joined_products(graph)
     if packed:
         graph = with_chains(with_scaled_products(graph))
-    planner = _Planner(graph, inplace, memdrop, packed)
+    planner = _Planner(graph, inplace, memdrop, packed, packed or single)
     return planner.plan()
 
 
@@ -213,11 +220,15 @@ def _body(node: ir.Node) -> ir.Graph:
 
 
 class _Planner:
-    def __init__(self, graph: ir.Graph, inplace: bool, memdrop: bool, packed: bool) -> None:
+    def __init__(
+        self, graph: ir.Graph, inplace: bool, memdrop: bool, packed: bool, alike: bool
+    ) -> None:
         self.graph = graph
         self.inplace = inplace
         self.memdrop = memdrop
         self.packed = packed
+        # Whether each example needs as much scratch memory as one alone.
+        self.alike = alike
         self.roots: dict[ir.Value, ir.Value] = {}
         self.columns: dict[ir.Value, tuple[int, int]] = {}
         self.kept: set[ir.Node] = set()
@@ -349,17 +360,27 @@ class _Planner:
             self.homes[value] = (block, part)
             offset += size
         self.blocks.append(block)
-        size = _padded(4 * most_of(node.op.scratch(node, self.packed)))
+        size = _padded(4 * most_of(self._scratch(node)))
         if size == 0:
             return None
         part = _Part(offset, size, index, index)
         block.parts.append(part)
         return block, part
 
+    def _scratch(self, node: ir.Node) -> int:
+        """Returns the elements of scratch memory for each example of any number of them."""
+        one = node.op.scratch(node, self.packed)
+        shapes = [value.shape for value in (*node.present, *node.outputs)]
+        if self.alike or any(map(has_open, shapes)):
+            return one
+        # Few rows are multiplied without scratch memory; from so many examples on none are few.
+        some = range(2, DIRECT_ROWS + 2)
+        return max(one, *(-(-node.op.scratch(_of(node, n), self.packed) // n) for n in some))
+
     def _onto(self, node: ir.Node, index: int) -> int | None:
         """Returns the operand that may be overwritten, because nobody reads it afterwards."""
         out = node.outputs[0]
-        if node.op.scratch(node, self.packed) != 0:
+        if self._scratch(node) != 0:
             return None
         for operand in node.op.overwritten(node):
             value = node.operand(operand)
@@ -374,6 +395,20 @@ class _Planner:
             if elements(value.shape) == elements(out.shape) and _same_batch(value, out):
                 return operand
         return None
+
+
+def _of(node: ir.Node, examples: int) -> ir.Node:
+    """Returns a node whose operands and results have so many examples."""
+
+    def fixed(value: ir.Value) -> ir.Value:
+        return (
+            value
+            if is_fixed(value.shape)
+            else replace(value, shape=shape_at(value.shape, examples))
+        )
+
+    inputs = tuple(value and fixed(value) for value in node.inputs)
+    return replace(node, inputs=inputs, outputs=tuple(map(fixed, node.outputs)))
 
 
 def _same_batch(a: ir.Value, b: ir.Value) -> bool:

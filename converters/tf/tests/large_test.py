@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import random
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -12,11 +14,14 @@ import pytest
 from converters.tf import ir
 from converters.tf.emit.blocks import Blocks
 from converters.tf.emit.context import Field
+from converters.tf.emit.npz import npz_bytes
 from converters.tf.emit.statements import Code, Kind, Name, code
+from converters.tf.emit.weights import lay_out
 from converters.tf.ir import Batch, BinaryKind, Fn
 from converters.tf.ir.build import Builder
 from converters.tf.ir.expressions import unknown
 from converters.tf.passes.patterns import is_number, number
+from converters.tf.passes.rewrite import without_twins
 from converters.tf.plan.arena import Plan, plan_memory
 
 
@@ -128,3 +133,47 @@ def test_the_uses_of_a_block_differ_in_names_alone(seed: int) -> None:
 def test_layers_that_repeat_become_a_block() -> None:
     found = [Blocks(*_statements(seed), []).find() for seed in range(40)]
     assert sum(map(bool, found)) > 20
+
+
+def _wide(*tables: ir.Array) -> ir.Graph:
+    """Returns products with constant tables of one size, one after the other."""
+    x, build = ir.Value(ir.DType.F32, (Batch(), len(tables[0])), None, "x"), Builder()
+    total = x
+    for table in tables:
+        total = build.emit(ir.Dense(), [total, ir.constant(table)])
+    return ir.Graph("wide", (ir.Port("x", x),), (ir.Port("y", total),), tuple(build.nodes))
+
+
+def _grown(compute: Callable[[], object]) -> int:
+    """Returns by how many bytes Python's memory grew at most, the result's among them."""
+    tracemalloc.start()
+    try:
+        result = compute()
+        peak = tracemalloc.get_traced_memory()[1]
+        del result
+        return peak
+    finally:
+        tracemalloc.stop()
+
+
+def test_weights_are_copied_once_into_a_file() -> None:
+    tables = [np.full((1024, 1024), i, np.float32) for i in range(8)]
+    graph, size = _wide(*tables), 8 << 22
+    assert _grown(lambda: lay_out(graph, (), rounded=False)) < 1.3 * size
+    arrays = dict(zip("abcdefgh", tables, strict=True))
+    # A list of bytes grows in place or not, as the system has it.
+    assert _grown(lambda: npz_bytes(arrays)) < 2.3 * size
+    with np.load(io.BytesIO(npz_bytes(arrays))) as found:
+        assert all(np.array_equal(found[name], table) for name, table in arrays.items())
+
+
+def test_equal_constants_are_found_without_copies() -> None:
+    random = np.random.default_rng(3)
+    first = random.normal(size=(1024, 1024)).astype(np.float32)
+    # Those that differ in one element look alike.
+    other = first.copy()
+    other[500, 77] += 1
+    graph = _wide(first, first.copy(), other, first.T, np.ascontiguousarray(first.T))
+    found = [node.inputs[1] for node in without_twins(graph).nodes]
+    assert [found.index(value) for value in found] == [0, 0, 2, 3, 3]
+    assert _grown(lambda: without_twins(graph)) < 1.5 * first.nbytes

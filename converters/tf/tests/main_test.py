@@ -262,6 +262,20 @@ def test_the_runtime_as_a_crate_comes_along(model: Path, tmp_path: Path) -> None
     assert "--runtime_from: only --runtime=crate depends on a crate" in done.stderr
 
 
+def test_weights_that_stay_where_they_are(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ["--path_to_tf_model", model, "--path_to_save", out, "--nopack_weights"]
+    done = _run(*arguments, "--runtime=crate", "--runtime_from=vendored")
+    assert done.returncode == 2
+    assert "--nopack_weights: the crate of the runtime packs weights" in done.stderr
+    assert not out.exists()
+    done = _run(*arguments)
+    assert done.returncode == 0, done.stderr
+    text = (out / "rust_generated_code/src/runtime/dense.rs").read_text("utf-8")
+    assert "matrix: Tensor<f32>" in text
+    assert "Packed" not in text
+
+
 def test_folders_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")

@@ -114,6 +114,97 @@ fn a_tensor_is_read_where_it_lies_or_copied_to_where_it_can_be() {
     }
 }
 
+/// Bytes whose owner sees them from one of them on.
+struct From(AlignedBytes, usize);
+
+impl AsRef<[u8]> for From {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.as_slice()[self.1..]
+    }
+}
+
+/// Weights in place, at so many bytes after a multiple of 64.
+fn in_place(bytes: &[u8], at: usize, layout: &Layout) -> [Result<Origin<'static>>; 2] {
+    let place = || {
+        let mut all = AlignedBytes::zeroed(at + bytes.len()).unwrap();
+        all.as_mut_slice()[at..].copy_from_slice(bytes);
+        From(all, at)
+    };
+    let leaked: &'static From = Box::leak(Box::new(place()));
+    let shared = Weights::Shared(std::sync::Arc::new(place()));
+    [Weights::Embedded(leaked.as_ref()), shared].map(|held| Origin::in_place(held, layout))
+}
+
+#[test]
+fn weights_in_place_are_not_copied() {
+    for body in [0, 16, 64, PART + 32] {
+        let bytes = written(body);
+        // The layout of a model that packs nearly all.
+        let layout = layout(bytes.len(), HEADER);
+        for at in [0, 8, 16, 64] {
+            let owner = std::sync::Arc::new(bytes.clone());
+            let all = Tensor::<u8>::new(0, bytes.len());
+            for weights in in_place(&bytes, at, &layout) {
+                let weights = weights.unwrap();
+                assert_eq!(*weights.tensor_bytes(all).unwrap(), bytes, "{body} {at}");
+                assert_eq!(weights.kept(HEADER).bytes(), bytes);
+            }
+            let held = Weights::Shared(owner.clone());
+            let weights = Origin::in_place(held, &layout).unwrap().kept(HEADER);
+            assert_eq!(weights.bytes().as_ptr(), owner.as_ptr());
+            let copy = weights.clone();
+            drop(weights);
+            assert_eq!(std::sync::Arc::strong_count(&owner), 2);
+            drop(copy);
+            assert_eq!(std::sync::Arc::strong_count(&owner), 1);
+        }
+    }
+}
+
+#[test]
+fn weights_in_place_are_checked() {
+    let good = written(144);
+    let layout = layout(good.len(), HEADER);
+    for at in [1, 4, 63] {
+        for weights in in_place(&good, at, &layout) {
+            assert_eq!(reason(&weights), "an address that is no multiple of 8");
+        }
+    }
+    for bit in 0..8 * good.len() {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        in_place(&bad, 0, &layout).iter().for_each(|weights| {
+            reason(weights);
+        });
+    }
+    for len in [0, HEADER - 1, HEADER, good.len() - 1] {
+        for weights in in_place(&good[..len], 0, &layout) {
+            assert_eq!(reason(&weights), "number of bytes");
+        }
+    }
+}
+
+#[test]
+fn an_owner_whose_bytes_change_is_an_error_and_no_panic() {
+    /// Other bytes each time.
+    struct Fickle(AlignedBytes, std::sync::atomic::AtomicUsize);
+    impl AsRef<[u8]> for Fickle {
+        fn as_ref(&self) -> &[u8] {
+            let calls = self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.0.as_slice().get(calls..).unwrap_or_default()
+        }
+    }
+    let bytes = written(144);
+    let mut all = AlignedBytes::zeroed(bytes.len()).unwrap();
+    all.as_mut_slice().copy_from_slice(&bytes);
+    let owner = Fickle(all, std::sync::atomic::AtomicUsize::new(0));
+    let held = Weights::Shared(std::sync::Arc::new(owner));
+    let weights = Origin::in_place(held, &layout(bytes.len(), HEADER)).unwrap();
+    let tensor = Tensor::<f32>::new(64, 16);
+    let held = weights.kept(HEADER);
+    assert!(tensor.of(held.bytes()).is_err());
+}
+
 #[test]
 fn a_file_that_was_cut_meanwhile_is_an_error() {
     let bytes = written(1024);

@@ -369,16 +369,32 @@ class _Reader:
         dtype = self._dtype(tensor.name, tensor.data_type)
         if any(d < 0 for d in tensor.dims):
             self.refuse(f"the constant {tensor.name!r} has the shape {list(tensor.dims)}")
-        if tensor.data_location == self.onnx.TensorProto.EXTERNAL:
-            tensor = self._external(tensor)
+        kept = "object" if dtype == "string" else dtype
+        beside = tensor.data_location == self.onnx.TensorProto.EXTERNAL
         try:
-            array = self.onnx.numpy_helper.to_array(tensor)
+            array = self._beside(tensor) if beside else self.onnx.numpy_helper.to_array(tensor)
         except (ValueError, TypeError) as err:
             self.refuse(f"the constant {tensor.name!r} does not fit its shape: {shortened(err)}")
-        return np.asarray(array).astype("object" if dtype == "string" else dtype, copy=False)
+        return np.asarray(array).astype(kept, copy=False)
 
-    def _external(self, tensor: Any) -> Any:
-        """Returns a tensor with the bytes of the file beside the model that it names."""
+    def _beside(self, tensor: Any) -> Any:
+        """Returns the elements of a tensor that is in a file beside the model."""
+        file, offset, length = self._external(tensor)
+        kind = self.onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+        shape = tuple(tensor.dims)
+        if kind.isbuiltin and kind.kind in "fiu":
+            # Read to where they stay: a model of many GiB has its weights so.
+            stored = kind.newbyteorder("<")
+            return np.fromfile(file, stored, math.prod(shape), "", offset).reshape(shape)
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            content = stream.read(length)
+        full = self.onnx.TensorProto(data_type=tensor.data_type, raw_data=content)
+        full.dims.extend(shape)
+        return self.onnx.numpy_helper.to_array(full)
+
+    def _external(self, tensor: Any) -> tuple[Path, int, int]:
+        """Returns the file beside the model that has a tensor's bytes, the first one, how many."""
         where = {e.key: e.value for e in tensor.external_data}
         location = where.get("location", "")
         folder = self.path.parent.resolve()
@@ -399,12 +415,7 @@ class _Reader:
             shape = list(tensor.dims)
             self.refuse(f"the constant {tensor.name!r} has {length} bytes and the shape {shape}")
         budget.grant(length)
-        with file.open("rb") as stream:
-            stream.seek(offset)
-            content = stream.read(length)
-        full = self.onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, raw_data=content)
-        full.dims.extend(tensor.dims)
-        return full
+        return file, offset, length
 
 
 def dtype_of(number: int) -> str:

@@ -20,6 +20,8 @@ from converters.tf.tests.crates.graphs import (
     mlp,
     paired,
     scaled,
+    sequences,
+    tiled,
 )
 from converters.tf.tests.crates.more_graphs import transposed
 from converters.tf.tests.crates.text_graphs import texts
@@ -47,13 +49,36 @@ def test_few_ways(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
     assert _OK in _run(graph, Options(graph.name, "graphs.py"), tmp_path, flags)
 
 
-def test_rows_of_matrices_of_many_sizes(tmp_path: Path) -> None:
-    """A crate without convolutions walks over rows by files of its own."""
+@pytest.mark.parametrize("make", [digits, lines, mlp, paired, scaled, sequences, tiled, transposed])
+def test_without_packing(make: Callable[[], ir.Graph], tmp_path: Path) -> None:
+    graph = make()
+    options = Options(graph.name, "graphs.py", pack=False)
+    assert _OK in _run(graph, options, tmp_path, ["-Cdebug-assertions=off"])
+    for name in ("conv", "dense", "recurrent"):
+        path = tmp_path / f"src/runtime/{name}.rs"
+        assert "AlignedBytes" not in (path.read_text("utf-8") if path.exists() else "")
+
+
+@pytest.mark.parametrize("examples", [2, 3, 4, 5, 43])
+def test_scratch_memory_for_matrices_that_are_not_packed(examples: int, tmp_path: Path) -> None:
+    graph = _rows()
+    options = Options("rows", "graphs.py", pack=False)
+    write(emit_crate(graph, options, recorded(graph, examples), rustfmt()), tmp_path)
+    assert _OK in compile_and_test(tmp_path, "rows", ["-Cdebug-assertions=off"])
+
+
+def _rows() -> ir.Graph:
+    """Returns products with matrices of many sizes."""
     s = Sketch("rows")
     for k, n in [(1, 40), (16, 17), (511, 9), (512, 33), (513, 10), (1025, 7), (1300, 24)]:
         x = s.input(f"x{k}", (ir.Batch(), k))
         s.op(ir.Dense(ir.RELU), [x, s.weight(k, n), s.weight(n)], (ir.Batch(), n))
-    graph = s.graph()
+    return s.graph()
+
+
+def test_rows_of_matrices_of_many_sizes(tmp_path: Path) -> None:
+    """A crate without convolutions walks over rows by files of its own."""
+    graph = _rows()
     # Strips of all heights, at every level.
     features = recorded(graph, 43)
     write(emit_crate(graph, Options("rows", "graphs.py"), features, rustfmt()), tmp_path)

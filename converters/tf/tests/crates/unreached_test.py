@@ -53,7 +53,7 @@ def _softmax(width: int, log: bool = False) -> ir.Graph:
 
 def _closed(graph: ir.Graph) -> set[str]:
     """Returns the closed ways of a crate with std, and whether tiles are left out."""
-    left = without_unreached(KERNELS, graph, True)
+    left = without_unreached(KERNELS, graph, True, True)
     assert not any(
         name in text for name in closed_ways(graph, True) for text in map(_ways, left.values())
     )
@@ -119,7 +119,7 @@ def test_a_size_that_a_call_decides_may_take_any_way() -> None:
 
 
 def test_without_std_no_filter_is_transformed() -> None:
-    left = without_unreached(KERNELS, graphs.tiled(), False)
+    left = without_unreached(KERNELS, graphs.tiled(), False, False)
     assert "pub enum Tiles {}" in left[TILES]
     assert "passes" in closed_ways(_softmax(64), False)
 
@@ -128,7 +128,7 @@ def test_the_ways_are_those_of_the_kernels_and_the_runtime() -> None:
     named = {name for text in (*KERNELS.values(), *RUNTIME.values()) for name in _ways(text)}
     named = {name for name in named if "::" not in name}
     steps = {"steps", *(f"step {step}" for step in unreached._STEPS)}
-    assert named == {*unreached._WAYS, *steps, PLAIN, TRANSPOSED, HELPERS}
+    assert named == {*unreached._WAYS, *steps, PLAIN, TRANSPOSED, HELPERS, "packing"}
 
 
 def test_the_bounds_are_those_of_the_kernels() -> None:
