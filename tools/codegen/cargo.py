@@ -53,8 +53,8 @@ class CratePlace:
             advice: Why the flag is needed, for the error.
 
         Raises:
-            UsageError: If it is none of the three, or there is no value, or one that can't be
-                printed, or the version would come from the public index.
+            UsageError: If it is none of the three, or has no value that can be printed. Also if the
+                version would come from the public index.
         """
         key, _, value = text.partition("=")
         registry = ""

@@ -57,7 +57,7 @@ def fixed_sizes(options: Options, web: bool) -> str:
     """Returns why all sizes have to be fixed, whatever the model, or nothing.
 
     Args:
-        options: How the crate is to be.
+        options: What the crate is asked to be.
         web: Whether it becomes an npm package.
     """
     if web:

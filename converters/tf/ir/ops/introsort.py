@@ -23,8 +23,8 @@ class Introsort(Op):
     """The places of each row of the last axis, the largest element first: (x), f32 -> i32.
 
     Equal elements come as libstdc++'s `std::sort` leaves them, which TensorFlow's kernels call. It
-    isn't stable: a quicksort by the median of three, which leaves short parts to an insertion sort,
-    and parts that it divides too often to a heap sort.
+    isn't stable: a quicksort by the median of three. Short parts are left to an insertion sort, and
+    parts that it divides too often to a heap sort.
     """
 
     def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:

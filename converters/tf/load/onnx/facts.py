@@ -14,7 +14,7 @@ def facts(model: Any) -> tuple[tuple[str, str], ...]:
 
     Args:
         model: A `ModelProto`. Texts that are empty or longer than 16,384 characters are left out,
-            and bytes that are no text become U+FFFD.
+            and bytes that are not text become U+FFFD.
     """
     found = [(name, _text(getattr(model, name))) for name in _FIELDS]
     found += [(_text(each.key), _text(each.value)) for each in model.metadata_props]

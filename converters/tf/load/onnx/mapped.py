@@ -1,4 +1,4 @@
-"""A `Scan` whose turns do not know of each other: its body, written for all turns at once."""
+"""A `Scan` whose iterations need none of each other: its body, written once for all of them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _REDUCTIONS = frozenset(_REDUCING.split())
 
 @dataclass
 class _Body:
-    """A body while it is written for all turns.
+    """A body while it is written for all iterations.
 
     Attributes:
-        ranks: How many axes values have in one turn.
+        ranks: How many axes values have in one iteration.
         constants: The constants of the body.
         same: Values that are others.
-        moved: Values that differ from turn to turn; the turns are their first axis.
+        moved: Values that differ between iterations, which are their first axis.
         nodes: The nodes so far.
     """
 
@@ -44,7 +44,7 @@ class _Body:
     nodes: list[Node] = field(default_factory=list)
 
     def add(self, node: Node) -> bool:
-        """Adds a node for all turns; returns whether that is possible."""
+        """Adds a node for all iterations; returns whether that is possible."""
         known = set(filter(None, node.inputs)) <= self.ranks.keys()
         if not known or len(node.outputs) != 1 or AXIS in node.attrs:
             return False
@@ -104,12 +104,12 @@ class _Body:
 
 
 def mapped(body: Graph, states: int, ranks: list[int]) -> Graph | None:
-    """Returns a body for all turns at once, if what it carries stays and its operators are known.
+    """Returns a body for all iterations, if what it carries stays and its operators are known.
 
     Args:
-        body: The body of one turn.
+        body: The body of one iteration.
         states: How many values it carries.
-        ranks: The axes of its operands in one turn: of states and of parts of what it reads.
+        ranks: The axes of its operands in one iteration: of states and of parts of what it reads.
 
     Returns:
         A graph whose operands after the states, and whose results, have the turns as their first

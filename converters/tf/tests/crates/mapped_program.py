@@ -66,8 +66,8 @@ SOURCES = ("file", "static", "shared")
 def mapped_program(crate: str, kind: str, output: str, units: int, examples: int) -> str:
     """Returns the program's text.
 
-    It prints by how many bytes the process' own memory grew with a model, and after a call, and a
-    sum of the bits of the results.
+    It prints by how many bytes the process' own memory grew with a model, and after a call. A sum
+    of the bits of the results follows.
 
     Args:
         crate: The model's crate, whose input is `x`: f32 of shape [batch, units].
