@@ -19,8 +19,8 @@ class OpenPort:
     Attributes:
         axes: What each axis is, for an input.
         call_dims: Its size along each axis in terms of `sizes`, for an input.
-        checks: Axes of an input whose sizes are computed, each with its expression and its text. The
-            text names the axes of inputs that the size depends on.
+        checks: Axes of an input whose sizes are computed, each with its expression and its text.
+            The text names the axes of inputs that the size depends on.
         dims: The same in terms of `sizes` and of the places `s`, for an output.
         counted: Whether the call counts how many elements it has, for an output.
         most: The most elements, in a crate without std.
