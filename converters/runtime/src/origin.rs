@@ -20,9 +20,6 @@ use core::cell::{RefCell, RefMut};
 /// Where the header has the sums.
 #[cfg(feature = "std")]
 const SUMS: core::ops::Range<usize> = 24..40;
-/// Alignment in bytes of the largest numbers.
-#[cfg(feature = "std")]
-const NUMBERS: usize = align_of::<u64>();
 /// Bytes that are summed at a time: they are still in a cache when they are read again.
 #[cfg(feature = "std")]
 const PART: usize = 1 << 18;
@@ -113,13 +110,15 @@ impl Origin<'static> {
         let bytes = held.bytes();
         check(bytes, layout.fingerprint, layout.len)?;
         let (header, rest) = bytes.split_first_chunk().ok_or_else(outside)?;
-        let apart = bytes.as_ptr().addr() % NUMBERS;
+        // The largest numbers have 8 bytes.
+        let apart = bytes.as_ptr().addr() as u64 % 8;
         if apart != 0 {
-            refused("an address that is no multiple of 8", apart as u64, 0)?;
+            refused("an address that is no multiple of 8", apart, 0)?;
         }
-        let mut sums = started(header);
-        sums.add(rest);
-        compare(header, sums)?;
+        summing(header, |sums| {
+            sums.add(rest);
+            Ok(())
+        })?;
         Ok(held.into())
     }
 }
@@ -255,39 +254,32 @@ fn summed(
     let mut owned = AlignedBytes::zeroed(held)?;
     let (head, body) = owned.as_mut_slice().split_at_mut(HEADER);
     head.copy_from_slice(header);
-    let mut sums = started(header);
     let mut left = layout.len - held;
     let mut part = AlignedBytes::zeroed(PART.min(left))?;
-    let mut add = |part: &mut [u8]| -> Result<()> {
-        fill(part)?;
-        sums.add(part);
+    summing(header, |sums| {
+        for part in body.chunks_mut(PART) {
+            fill(part)?;
+            sums.add(part);
+        }
+        while left > 0 {
+            let part = &mut part.as_mut_slice()[..PART.min(left)];
+            fill(part)?;
+            sums.add(part);
+            left -= part.len();
+        }
         Ok(())
-    };
-    for part in body.chunks_mut(PART) {
-        add(part)?;
-    }
-    while left > 0 {
-        let now = PART.min(left);
-        add(&mut part.as_mut_slice()[..now])?;
-        left -= now;
-    }
-    compare(header, sums)?;
+    })?;
     Ok(Weights::Owned(owned))
 }
 
-/// The sums of a header, with zeros where it has sums itself.
+/// Sums a header and what `add` adds. It fails unless the sums are those of the header.
 #[cfg(feature = "std")]
-fn started(header: &[u8; HEADER]) -> Sums {
+fn summing(header: &[u8; HEADER], add: impl FnOnce(&mut Sums) -> Result<()>) -> Result<()> {
+    let mut sums = Sums::default();
     let mut plain = *header;
     plain[SUMS].fill(0);
-    let mut sums = Sums::default();
     sums.add(&plain);
-    sums
-}
-
-/// Fails unless the sums are those that the header has.
-#[cfg(feature = "std")]
-fn compare(header: &[u8; HEADER], sums: Sums) -> Result<()> {
+    add(&mut sums)?;
     for (at, found) in [SUMS.start, SUMS.start + 8].into_iter().zip(sums.finish()) {
         let expected = word(header, at);
         if found != expected {

@@ -156,18 +156,14 @@ pub(crate) fn refused(reason: &'static str, found: u64, expected: u64) -> Result
     })
 }
 
-/// Bytes that an owner holds for as long as it is shared, such as a mapped file.
-#[cfg(feature = "std")]
-pub type SharedBytes = std::sync::Arc<dyn AsRef<[u8]> + Send + Sync>;
-
 /// The weights that a model holds on to.
 #[cfg(feature = "std")]
 #[derive(Clone)]
 pub enum Weights {
     /// Part of the program, or there for as long as it runs.
     Embedded(&'static [u8]),
-    /// Of an owner that others may share.
-    Shared(SharedBytes),
+    /// Of an owner that others may share, such as a mapped file.
+    Shared(std::sync::Arc<dyn AsRef<[u8]> + Send + Sync>),
     /// Read or copied when the model was made.
     Owned(crate::bytes::AlignedBytes),
 }

@@ -406,7 +406,7 @@ def test_scans_turn_by_turn(tmp_path: Path, nodes: list[Any]) -> None:
         found = net.many("Scan", 2, "x", "rows", body=body, num_scan_inputs=1)
         model = net.model({"x": ROWS, "rows": [rows, 5]}, found)
         if rows == 65:
-            with pytest.raises(UnsupportedError, match="a loop of 65 turns"):
+            with pytest.raises(UnsupportedError, match="a loop with 65 iterations"):
                 _graph(model, tmp_path)
             continue
         x, y = (net.random.normal(size=(n, 5)).astype(np.float32) for n in (3, rows))
