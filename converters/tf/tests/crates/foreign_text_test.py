@@ -147,6 +147,7 @@ def test_a_name_of_the_file_in_code_is_found(tmp_path: Path) -> None:
 # What looks like one, with the reason.
 _NO_TEXT_OF_A_FILE = {
     "sequence.py: node.layer": "a name that `wishes` makes an identifier of",
+    "open_port.py: port.name": "part of an error's text, which is one string literal",
     "model.py: port.name": "a key of `features.npz`, which templates get as a string literal",
 }
 
